@@ -1,0 +1,66 @@
+# Helpers every folder uses: sluice_library, sluice_executable, sluice_test. Sources are listed,
+# never globbed.
+
+find_program(SLUICE_CCACHE ccache)
+if(SLUICE_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SLUICE_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${SLUICE_CCACHE})
+endif()
+
+add_library(sluice_flags INTERFACE)
+target_include_directories(sluice_flags INTERFACE ${CMAKE_SOURCE_DIR})
+if(SLUICE_NATIVE)
+  target_compile_options(sluice_flags INTERFACE -march=native)
+else()
+  target_compile_options(sluice_flags INTERFACE -march=x86-64-v3)
+endif()
+if(SLUICE_SANITIZE STREQUAL "address")
+  target_compile_options(sluice_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer
+                                                -fno-sanitize-recover=undefined)
+  target_link_options(sluice_flags INTERFACE -fsanitize=address,undefined)
+elseif(SLUICE_SANITIZE STREQUAL "thread")
+  target_compile_options(sluice_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(sluice_flags INTERFACE -fsanitize=thread)
+endif()
+target_link_libraries(sluice_flags INTERFACE Threads::Threads)
+
+add_library(sluice_warnings INTERFACE)
+target_compile_options(sluice_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                                                 -Werror)
+
+# sluice_library(name SOURCES a.cc ... DEPS lib ...)   a static library with our flags
+function(sluice_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC sluice_flags ${ARG_DEPS} PRIVATE sluice_warnings)
+endfunction()
+
+function(sluice_executable name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE sluice_flags sluice_warnings ${ARG_DEPS})
+endfunction()
+
+# sluice_test(name SOURCES a_test.cc ... DEPS lib ... [LABELS ...])   one GoogleTest binary in ctest
+function(sluice_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE sluice_flags sluice_warnings ${ARG_DEPS} GTest::gmock_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+  add_test(NAME ${name} COMMAND ${name})
+  if(ARG_LABELS)
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  endif()
+endfunction()
+
+# DPDK by pkg-config without its own -march (it would come last and win) and without its -l list of
+# PMDs: drivers are plugins, loaded from their directory at run time.
+function(sluice_find_dpdk)
+  pkg_check_modules(DPDK REQUIRED libdpdk>=22.11)
+  set(flags ${DPDK_CFLAGS_OTHER})
+  list(FILTER flags EXCLUDE REGEX "^-march=")
+  add_library(sluice_dpdk_headers INTERFACE)
+  target_include_directories(sluice_dpdk_headers SYSTEM INTERFACE ${DPDK_INCLUDE_DIRS})
+  target_compile_options(sluice_dpdk_headers INTERFACE ${flags})
+  target_link_libraries(sluice_dpdk_headers INTERFACE ${DPDK_LINK_LIBRARIES})
+endfunction()

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/model/model.h"
+#include "dataplane/core/fwd/forwarding_table.h"
+
+namespace sluice::compile {
+
+/// What this node is: from the configuration file, completed from the Node object.
+struct NodeConfig {
+  std::string node_name;
+  std::string zone;                                 ///< "" : from the Node object's label
+  std::vector<core::IpAddress> node_addresses;      ///< override; empty: from the Node object
+  enum class DetectLocal : std::uint8_t { kClusterCidr, kNodeCidr, kBridgeInterface, kInterfaceNamePrefix };
+  DetectLocal detect_local = DetectLocal::kClusterCidr;
+  std::vector<core::Cidr> cluster_cidrs;
+  std::string bridge_interface;
+  std::string interface_name_prefix;
+  bool masquerade_all = false;
+  std::uint8_t masquerade_bit = 14;
+  std::vector<std::string> node_port_addresses;     ///< CIDRs or "primary" (NP-1)
+  bool allow_service_external_ips = true;           ///< S-2 gate
+  std::vector<core::Cidr> announce;
+  std::vector<core::IpAddress> snat_addresses;
+  std::optional<std::uint16_t> snat_first_port;     ///< default 1024 with own addresses, else 40960
+  std::optional<std::uint16_t> snat_last_port;      ///< default 65535
+  core::SchedulerKind default_scheduler = core::SchedulerKind::kRandom;
+  bool operator==(const NodeConfig&) const = default;
+};
+
+/// What rtnetlink says about the host.
+struct HostState {
+  struct LocalAddress {
+    core::IpAddress address;
+    std::string interface;
+    bool operator==(const LocalAddress&) const = default;
+  };
+  std::vector<LocalAddress> addresses;
+  bool operator==(const HostState&) const = default;
+};
+
+/// The column of 24.3. Workers and the pure core use nftables.
+enum class Profile : std::uint8_t { kNftables, kIptables, kIpvs, kHns };
+
+/// What was skipped and why, and who lost a contested frontend. One line an entry.
+struct ReportLine {
+  enum class Kind : std::uint8_t { kSkipped, kFrontendLost, kWarning };
+  Kind kind = Kind::kSkipped;
+  std::string object;  ///< "service ns/name" or "endpointslice ns/name"
+  std::string field;   ///< path such as "spec.externalIPs[1]"
+  std::string reason;  ///< one clear line
+  bool operator==(const ReportLine&) const = default;
+};
+struct Report {
+  std::vector<ReportLine> lines;
+};
+
+/// Service ports that have a health-check node port (section 14.1).
+struct HealthPort {
+  model::ObjectName service;
+  core::Family family = core::Family::kIpv4;
+  std::uint16_t port = 0;
+  std::uint32_t local_endpoints = 0;
+  bool operator==(const HealthPort&) const = default;
+};
+
+/// Hands out stable slots and endpoint ids (F63). Belongs to the publisher; compile() asks it.
+class IdRegistry;
+
+struct Compiled {
+  core::TablePtr table;
+  std::vector<HealthPort> health_ports;
+  Report report;
+};
+
+}  // namespace sluice::compile

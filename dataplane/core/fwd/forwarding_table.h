@@ -1,0 +1,221 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataplane/core/net/address.h"
+
+namespace sluice::core {
+
+// Theory of operation
+//
+// A ForwardingTable is the whole answer of one node at one moment: immutable, shared by workers and
+// kernel adapters. It has a node part, service ports (immutable blocks, shared between
+// generations, found by slot) and frontends (address or "node port", protocol, port -> slot).
+// Blocks hang in pages of 256, frontends in shards, both behind shared_ptr: the next generation
+// copies the pages and shards that changed and shares the rest. One endpoint change = one block,
+// one page, one vector of page pointers. Everything is built by TableBuilder (table_builder.h);
+// decide() (decide.h) is its meaning.
+//
+// A dual-stack Service port has one block per family (M-2: one engine per family).
+
+/// Index of a service port in the table; stable while any generation or connection uses it.
+enum class ServiceSlot : std::uint32_t { kNone = 0xffffffff };
+/// Dense id of one (service port, ip:port); indexes the per-worker connection counts. Stable over
+/// generations, given back only when no connection is left (F63).
+enum class EndpointId : std::uint32_t { kNone = 0xffffffff };
+/// Index into ServicePort::endpoints of one block.
+enum class EndpointIndex : std::uint32_t { kNone = 0xffffffff };
+
+enum class TrafficPolicy : std::uint8_t { kCluster, kLocal };
+enum class SchedulerKind : std::uint8_t {
+  kRandom, kRr, kWrr, kLc, kWlc, kLblc, kLblcr, kSh, kDh, kSed, kNq, kMh,
+};
+/// Forwarding mode a Service asks for; kByRule: nat, and fullnat whenever the rules masquerade.
+enum class ForwardingMode : std::uint8_t { kByRule, kNat, kFullNat, kDr, kIpip };
+enum class FrontendKind : std::uint8_t { kClusterIp, kExternalIp, kLoadBalancerVip, kNodePort };
+/// What a frontend answers when there is nothing to send to (section 9).
+enum class EmptyVerdict : std::uint8_t { kReject, kDrop };
+
+/// One endpoint of a service port. All are kept, also those that take no new flow.
+struct Endpoint {
+  IpAddress address;
+  std::uint16_t port = 0;     ///< host order, 1..65535
+  std::uint16_t weight = 1;   ///< 0 takes no new flow
+  EndpointId id = EndpointId::kNone;
+  bool local = false;         ///< M-6
+  bool ready = true;          ///< C-1 applied
+  bool serving = true;
+  bool terminating = false;
+  bool operator==(const Endpoint&) const = default;
+};
+
+/// Immutable block of one service port and family.
+struct ServicePort {
+  std::string name;           ///< printed name (M-3): "ns/name" or "ns/name:port"
+  Family family = Family::kIpv4;
+  Protocol protocol = Protocol::kTcp;
+  std::uint16_t port = 0;     ///< port of cluster IP, external IPs and VIPs; host order
+  std::uint16_t node_port = 0;               ///< 0: none
+  std::uint16_t health_check_node_port = 0;  ///< 0: none (S-7)
+  TrafficPolicy internal_policy = TrafficPolicy::kCluster;
+  TrafficPolicy external_policy = TrafficPolicy::kCluster;
+  bool uses_cluster = true;   ///< S-10
+  bool uses_local = false;    ///< S-11
+  bool externally_accessible = false;  ///< S-9
+  bool has_any = false;       ///< EP-2/EP-4
+  bool has_internal = false;  ///< EP-7
+  bool has_external = false;  ///< EP-7
+  bool local_is_terminating_fallback = false;  ///< EP-4: local list fell back
+  EmptyVerdict internal_when_empty = EmptyVerdict::kReject;
+  EmptyVerdict external_when_empty = EmptyVerdict::kReject;
+  bool masquerade_external = false;  ///< P-5, eTP Cluster and no mode that overrides it
+  SchedulerKind scheduler = SchedulerKind::kRandom;
+  std::uint8_t scheduler_flags = 0;  ///< kSchedPort, kSchedFallback
+  ForwardingMode mode = ForwardingMode::kByRule;
+  std::uint32_t maglev_size = 0;     ///< 0: default
+  std::uint32_t affinity_seconds = 0;  ///< 0: none
+  std::int64_t created_unix_seconds = 0;  ///< creationTimestamp; absent = INT64_MAX (newest)
+  std::uint64_t creation_order = 0;       ///< for contested frontends: smaller is older
+  /// Sources that may use the VIPs (F-2 already added); empty: no filter.
+  std::vector<Cidr> allowed_sources;
+  IpAddress cluster_ip;
+  std::vector<IpAddress> external_ips;
+  std::vector<IpAddress> load_balancer_vips;
+  std::vector<Endpoint> endpoints;           ///< sorted by identity string (SL-8)
+  std::vector<EndpointIndex> cluster;        ///< EP-2
+  std::vector<EndpointIndex> local;          ///< EP-4
+  std::vector<EndpointIndex> all_reachable;  ///< EP-5
+  /// Maglev slots into `endpoints`; empty unless scheduler is mh.
+  std::vector<std::uint16_t> maglev_cluster;
+  std::vector<std::uint16_t> maglev_local;
+  bool operator==(const ServicePort&) const = default;
+
+  [[nodiscard]] const Endpoint& endpoint(EndpointIndex i) const noexcept {
+    return endpoints[static_cast<std::uint32_t>(i)];
+  }
+  /// @return nullptr when ip:port is not an endpoint of this block (removed).
+  [[nodiscard]] const Endpoint* find_endpoint(const IpAddress& ip, std::uint16_t port) const noexcept;
+};
+inline constexpr std::uint8_t kSchedPort = 1;      ///< mh-port / sh-port
+inline constexpr std::uint8_t kSchedFallback = 2;  ///< mh-fallback / sh-fallback
+
+struct Frontend {
+  ServiceSlot slot = ServiceSlot::kNone;
+  FrontendKind kind = FrontendKind::kClusterIp;
+  bool operator==(const Frontend&) const = default;
+};
+
+/// Section 11 detector of one family, resolved from the configuration.
+struct LocalDetector {
+  enum class Kind : std::uint8_t { kNone, kCidr, kBridge, kInterfacePrefix };
+  Kind kind = Kind::kNone;
+  Cidr cidr;
+  std::string interface;  ///< bridge name or interface name prefix
+  bool operator==(const LocalDetector&) const = default;
+};
+
+/// Node-port addresses of one family (section 13).
+struct NodePortAddresses {
+  bool match_all = false;                ///< NP-5: every local address but loopback
+  std::vector<IpAddress> addresses;      ///< sorted; used when !match_all
+  bool operator==(const NodePortAddresses&) const = default;
+};
+
+/// Everything of the table that belongs to the node and not to one Service. Sorted vectors, so
+/// that equal content is equal data.
+struct NodePart {
+  struct PerFamily {
+    LocalDetector detector;
+    NodePortAddresses node_ports;
+    std::vector<IpAddress> local_addresses;     ///< of the host, without loopback
+    std::vector<IpAddress> active_cluster_ips;  ///< P-2, P-7
+    std::vector<Cidr> service_cidrs;            ///< P-7
+    std::vector<IpAddress> announced;           ///< VIPs and external IPs inside `announce:`
+    std::vector<IpAddress> snat_addresses;      ///< own addresses; empty: the node's address
+    std::optional<IpAddress> node_ip;           ///< primary address of this family
+    bool operator==(const PerFamily&) const = default;
+  };
+  PerFamily v4;
+  PerFamily v6;
+  std::uint16_t snat_first_port = 0;  ///< host order, inclusive
+  std::uint16_t snat_last_port = 0;   ///< inclusive
+  std::uint32_t mark_bit = 1u << 14;  ///< Q-1
+  bool masquerade_all = false;
+  std::string node_name;
+  std::string zone;
+  bool operator==(const NodePart&) const = default;
+  [[nodiscard]] const PerFamily& of(Family f) const noexcept {
+    return f == Family::kIpv4 ? v4 : v6;
+  }
+  [[nodiscard]] PerFamily& of(Family f) noexcept { return f == Family::kIpv4 ? v4 : v6; }
+};
+
+struct FrontendKey {
+  IpAddress address;        ///< ignored (zero of the family) for node ports
+  std::uint16_t port = 0;   ///< host order
+  Protocol protocol = Protocol::kTcp;
+  bool node_port = false;
+  bool operator==(const FrontendKey&) const = default;
+  auto operator<=>(const FrontendKey&) const = default;
+};
+
+/// Immutable; built only by TableBuilder::freeze(). Thread: any.
+class ForwardingTable {
+ public:
+  static constexpr std::size_t kPageSize = 256;
+  static constexpr std::size_t kShards = 256;
+  using BlockPtr = std::shared_ptr<const ServicePort>;
+  using Page = std::array<BlockPtr, kPageSize>;
+  /// One shard of the frontend index: open addressing, power of two, load <= 1/2.
+  struct Shard {
+    struct Cell {
+      FrontendKey key;
+      Frontend value;
+    };
+    std::vector<Cell> cells;
+    std::uint32_t used = 0;
+  };
+
+  /// Grows with every published table.
+  [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
+  /// Grows only when a destination leaves or is ended (design section 5).
+  [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
+  [[nodiscard]] const NodePart& node() const noexcept { return *node_; }
+
+  /// @return nullptr: no such service port. Not the same as a block without endpoints.
+  [[nodiscard]] const ServicePort* service(ServiceSlot slot) const noexcept {
+    const auto i = static_cast<std::uint32_t>(slot);
+    if (i / kPageSize >= pages_.size() || pages_[i / kPageSize] == nullptr) {
+      return nullptr;
+    }
+    return (*pages_[i / kPageSize])[i % kPageSize].get();
+  }
+  [[nodiscard]] std::optional<Frontend> find_frontend(const FrontendKey& key) const noexcept;
+  /// Upper bound of slots in use: iterate [0, slot_limit()) over service().
+  [[nodiscard]] std::uint32_t slot_limit() const noexcept {
+    return static_cast<std::uint32_t>(pages_.size() * kPageSize);
+  }
+  [[nodiscard]] std::size_t service_count() const noexcept { return service_count_; }
+  [[nodiscard]] std::size_t frontend_count() const noexcept { return frontend_count_; }
+
+ private:
+  friend class TableBuilder;
+  std::uint64_t generation_ = 0;
+  std::uint32_t epoch_ = 0;
+  std::shared_ptr<const NodePart> node_ = std::make_shared<NodePart>();
+  std::vector<std::shared_ptr<const Page>> pages_;
+  std::array<std::shared_ptr<const Shard>, kShards> shards_{};
+  std::size_t service_count_ = 0;
+  std::size_t frontend_count_ = 0;
+};
+
+using TablePtr = std::shared_ptr<const ForwardingTable>;
+
+}  // namespace sluice::core

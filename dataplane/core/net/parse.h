@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+
+#include "dataplane/core/net/flow_key.h"
+
+namespace sluice::core {
+
+/// What a frame turned out to be. One byte; the worker switches on it once per frame.
+enum class FrameKind : std::uint8_t {
+  kFlow4,      ///< IPv4 TCP, UDP or SCTP with whole ports: ParsedFrame::key4 is set
+  kFlow6,      ///< the same for IPv6: ParsedFrame::key6 is set
+  kFragment4,  ///< any IPv4 fragment, the first one too
+  kFragment6,  ///< IPv6 with a fragment header that really fragments (an atomic one is a flow)
+  kIcmp4,      ///< ICMP that is not a fragment
+  kIcmp6,      ///< ICMPv6 but neighbour discovery
+  kArp,
+  kNd,         ///< ICMPv6 133..137
+  kOtherIp,    ///< IP with another protocol (GRE, ESP, ...) or no next header
+  kOtherEther, ///< neither IP nor ARP, or VLAN-tagged: goes to the host
+  kBad,        ///< to be dropped, ParsedFrame::error says why
+};
+
+/// Why a frame is dropped by the parser. Each has a counter of the same name (parse_*).
+enum class ParseError : std::uint8_t {
+  kNone,
+  kTruncatedEthernet,
+  kTruncatedIp,      ///< IP header or extension chain runs past the frame, IHL < 5
+  kTruncatedL4,      ///< ports (or the TCP header) run past the IP length
+  kTruncatedFrame,   ///< frame shorter than its IP length: rx_truncated (design section 5)
+  kBadIpVersion,
+  kBadIpChecksum,
+  kMartian,          ///< loopback, multicast or broadcast source, loopback destination, src == dst
+                     ///< and sport == dport (land) (F103)
+  kForbiddenHeader,  ///< IPv6 routing header type 0, more than 8 extension headers (F25)
+};
+
+/// Result of parsing one frame. 96 bytes; lives in the batch, not in the mbuf.
+struct ParsedFrame {
+  union {
+    FlowKey4 key4;
+    FlowKey6 key6;
+  };
+  std::uint16_t l3_offset = 0;   ///< bytes from the start of the frame
+  std::uint16_t l4_offset = 0;   ///< 0 when there is no L4 header to read (later fragment)
+  std::uint16_t ip_length = 0;   ///< IP header and payload in bytes; the frame may be longer (padding)
+  FrameKind kind = FrameKind::kBad;
+  ParseError error = ParseError::kNone;
+  std::uint8_t protocol = 0;     ///< IP protocol after extension headers
+  std::uint8_t tcp_flags = 0;    ///< only for TCP with a whole header
+  std::uint8_t hop_limit = 0;    ///< TTL or hop limit as received
+  bool multicast = false;        ///< Ethernet destination has the group bit
+  ParsedFrame() noexcept : key6{} {}
+};
+
+inline constexpr std::uint8_t kTcpFin = 0x01;
+inline constexpr std::uint8_t kTcpSyn = 0x02;
+inline constexpr std::uint8_t kTcpRst = 0x04;
+inline constexpr std::uint8_t kTcpAck = 0x10;
+
+/// Parses an Ethernet frame. Reads nothing outside [data, data + length). The whole frame must be
+/// contiguous up to the L4 header (the I/O layer sees to that).
+/// @param contiguous  bytes readable at data.
+/// @param total       length of the frame with all its segments; >= contiguous.
+/// Errors: in ParsedFrame::error. Thread: any. Allocates nothing.
+void parse_frame(const std::uint8_t* data, std::uint32_t contiguous, std::uint32_t total,
+                 ParsedFrame& out) noexcept;
+
+/// What an ICMP error quotes: the tuple of the packet that caused it, as quoted (not exchanged).
+struct QuotedPacket {
+  ParsedFrame inner;            ///< kind kFlow4/kFlow6 when ports are there (8 bytes of L4 suffice)
+  std::uint16_t inner_l3_offset = 0;  ///< from the start of the outer frame
+  bool later_fragment = false;  ///< quoted fragment with offset > 0: no ports (F36)
+};
+
+/// @return true and fills `out` when `frame` is an ICMP/ICMPv6 error that quotes an IP packet of
+/// TCP, UDP or SCTP with its ports. ICMP: types 3, 4, 11, 12; ICMPv6: types 1-4.
+[[nodiscard]] bool parse_icmp_error(const std::uint8_t* data, std::uint32_t contiguous,
+                                    const ParsedFrame& frame, QuotedPacket& out) noexcept;
+
+}  // namespace sluice::core
