@@ -1,0 +1,181 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataplane/core/fwd/forwarding_table.h"
+#include "dataplane/core/net/address.h"
+#include "dataplane/core/sink.h"
+
+namespace sluice::conf {
+
+// The configuration of one sluiced as plain values, and its loader. Every field has its default
+// here; sluiced.yaml shows the same defaults and a test compares the two. Keys in the file are the
+// member names with '-' for '_', nested as the structs are. The loader checks types, ranges and
+// rules between fields; what only the machine can tell (does the device exist, is the core there)
+// is checked by whoever uses the value.
+
+/// How the node forwards. Only workers are built in; the loader refuses the kernel modes.
+enum class Mode : std::uint8_t { kDpdk };
+
+/// What a worker does when there is nothing to receive (design: Idle).
+enum class Idle : std::uint8_t { kAuto, kSpin, kYield, kSleep };
+
+/// auto: hugepages when enough are free, else ordinary pages.
+enum class Hugepages : std::uint8_t { kAuto, kOn, kOff };
+
+enum class DetectLocal : std::uint8_t {
+  kClusterCidr,
+  kNodeCidr,
+  kBridgeInterface,
+  kInterfaceNamePrefix,
+};
+
+enum class LogLevel : std::uint8_t { kTrace, kDebug, kInfo, kWarn, kError };
+
+/// kInverted is for tests: every packet belongs to another worker than the one it arrived at.
+enum class OwnerMap : std::uint8_t { kNormal, kInverted };
+
+/// An address with its prefix length; unlike Cidr it keeps the host bits.
+struct InterfaceAddress {
+  core::IpAddress address;
+  std::uint8_t length = 0;  ///< 0..32 or 0..128
+  bool operator==(const InterfaceAddress&) const = default;
+};
+
+struct Route {
+  core::Cidr to;        ///< "default" in the file: 0.0.0.0/0 or ::/0 by the family of `via`
+  core::IpAddress via;  ///< same family as `to`
+  bool operator==(const Route&) const = default;
+};
+
+enum class DeviceKind : std::uint8_t {
+  kPci,       ///< "0000:03:00.0"
+  kVdev,      ///< a DPDK vdev string such as "net_memif0,role=client"
+  kAfXdp,     ///< "af_xdp:IFNAME"
+  kAfPacket,  ///< "af_packet:IFNAME"
+  kAuto,      ///< "auto:IFNAME": af_xdp, or af_packet where XDP is missing
+};
+
+struct PortConfig {
+  std::string name;    ///< [a-z0-9-], 1..11 characters: the tap "slc-NAME" must fit IFNAMSIZ
+  std::string device;  ///< as written in the file
+  DeviceKind kind = DeviceKind::kVdev;  ///< derived from `device`
+  std::string target;  ///< PCI address, vdev string or interface name; derived from `device`
+  std::vector<InterfaceAddress> addresses;  ///< put on the tap
+  std::vector<Route> routes;                ///< put on the tap
+  std::uint16_t mtu = 1500;                 ///< 1280..9600
+  std::uint16_t queues = 0;                 ///< pairs; 0: one per worker
+  std::uint16_t rx_descriptors = 1024;      ///< power of two, 64..32768
+  std::uint16_t tx_descriptors = 1024;      ///< power of two, 64..32768
+  std::vector<std::uint8_t> rss_key;        ///< 40 or 52 bytes; empty: the built-in key
+  bool operator==(const PortConfig&) const = default;
+};
+
+struct WorkersConfig {
+  std::uint32_t count = 1;           ///< 1..128; follows `cores` when that is given
+  std::vector<std::uint32_t> cores;  ///< CPU of each worker, no duplicates; empty: chosen
+  std::vector<Idle> idle = {Idle::kAuto};  ///< one for all, or one per worker
+  /// Idle strategy of worker `worker` (0-based, below count).
+  [[nodiscard]] Idle idle_of(std::uint32_t worker) const noexcept {
+    return idle.size() == 1 ? idle.front() : idle[worker];
+  }
+  bool operator==(const WorkersConfig&) const = default;
+};
+
+struct MemoryConfig {
+  std::uint32_t mbufs = 0;  ///< 0: computed from queues and descriptors; else 1024..16777216
+  Hugepages hugepages = Hugepages::kAuto;
+  std::uint32_t mib = 0;    ///< memory of DPDK in MiB; 0: computed; else 64..1048576
+  bool operator==(const MemoryConfig&) const = default;
+};
+
+struct TablesConfig {
+  std::uint32_t services = 16384;       ///< service ports (port x family), 1..1048576
+  std::uint32_t backends = 262144;      ///< endpoint ids, 1..16777216
+  std::uint32_t connections = 1048576;  ///< per worker and family, 1024..67108864
+  std::uint16_t next_hops = 4096;       ///< 16..65534
+  std::uint32_t handover_ring = 1024;   ///< packets per ordered pair; power of two, 64..65536
+  bool operator==(const TablesConfig&) const = default;
+};
+
+struct EalConfig {
+  std::string file_prefix;              ///< empty: "sluice-" and the process id
+  std::vector<std::string> extra_args;  ///< appended as they are
+  bool operator==(const EalConfig&) const = default;
+};
+
+/// What this node is; completed from the Node object (fields as in compile::NodeConfig).
+struct NodeSection {
+  std::string name;                        ///< empty: the host name
+  std::string zone;                        ///< empty: from the Node object
+  std::vector<core::IpAddress> addresses;  ///< empty: from the Node object
+  DetectLocal detect_local = DetectLocal::kClusterCidr;
+  std::vector<core::Cidr> cluster_cidrs;
+  std::vector<core::Cidr> pod_cidrs;       ///< for detect-local: node-cidr
+  std::string bridge_interface;            ///< for detect-local: bridge-interface
+  std::string interface_name_prefix;       ///< for detect-local: interface-name-prefix
+  bool masquerade_all = false;
+  std::uint8_t masquerade_bit = 14;        ///< 0..31
+  std::vector<std::string> node_port_addresses;  ///< CIDRs, or the one word "primary"
+  bool allow_service_external_ips = true;
+  bool operator==(const NodeSection&) const = default;
+};
+
+struct SnatConfig {
+  std::vector<core::IpAddress> addresses;   ///< empty: the node's address
+  std::optional<std::uint16_t> first_port;  ///< empty: 1024 with own addresses, else 40960
+  std::optional<std::uint16_t> last_port;   ///< empty: 65535
+  bool operator==(const SnatConfig&) const = default;
+};
+
+/// Idle time after which a connection in this state is forgotten; 1 s .. 24 h. Near IPVS.
+struct TimeoutsConfig {
+  using Seconds = std::chrono::seconds;
+  Seconds tcp_syn_sent{60};
+  Seconds tcp_syn_received{60};
+  Seconds tcp_established{900};
+  Seconds tcp_fin_wait{120};
+  Seconds tcp_time_wait{60};
+  Seconds tcp_closed{10};
+  Seconds udp_new{60};
+  Seconds udp_stream{300};
+  Seconds sctp_init{60};
+  Seconds sctp_established{900};
+  Seconds sctp_shutdown{30};
+  bool operator==(const TimeoutsConfig&) const = default;
+};
+
+struct Config {
+  Mode mode = Mode::kDpdk;
+  std::vector<PortConfig> ports;  ///< at least one; names and devices are unique
+  WorkersConfig workers;
+  MemoryConfig memory;
+  TablesConfig tables;
+  EalConfig eal;
+  NodeSection node;
+  std::vector<core::Cidr> announce;  ///< ARP and ND are answered for VIPs inside; default none
+  SnatConfig snat;
+  TimeoutsConfig timeouts;
+  core::SchedulerKind scheduler = core::SchedulerKind::kRandom;  ///< of Services that name none
+  /// "unix:/path" or "127.0.0.1:port" / "[::1]:port" (any loopback address).
+  std::string listen = "unix:/run/sluice/sluiced.sock";
+  std::string state_dir = "/var/lib/sluice";  ///< last good snapshot; empty: none is kept
+  LogLevel log_level = LogLevel::kInfo;
+  OwnerMap test_owner_map = OwnerMap::kNormal;  ///< for tests; not in sluiced.yaml
+  bool operator==(const Config&) const = default;
+};
+
+/// Reads and checks a configuration file.
+/// Errors: one line, "FILE:LINE: FIELD: what is expected" (FIELD as in "ports[0].mtu"; left out for
+/// faults of the whole document). Nothing is half-applied. Thread: any. Never throws.
+[[nodiscard]] core::Result<Config> load(const std::string& path);
+
+/// The same for text already read; `file` only names it in errors.
+[[nodiscard]] core::Result<Config> parse(std::string_view text, const std::string& file);
+
+}  // namespace sluice::conf
