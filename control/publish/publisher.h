@@ -1,0 +1,157 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "control/compile/compile.h"
+#include "control/model/model.h"
+#include "dataplane/core/sink.h"
+#include "dataplane/pipeline/worker_view.h"
+
+namespace sluice::publish {
+
+// Theory of operation
+//
+// One control thread owns the cluster state, the compiler and its ids. replace(), update() and
+// set_host_state() hand it a command and wait for the answer; a burst of waiting commands is stored
+// first and compiled once. Each sink has a thread of its own with a rate limiter of its own (SY-4):
+// the control thread leaves the newest table in the sink's slot, the sink thread takes it when its
+// limiter allows. So a slow sink never delays another, and a table that was overtaken is skipped.
+//
+// A sink is always given the whole wanted table, and the slot is emptied only by a successful
+// apply: a failure loses nothing (F57). Three values are never mixed: no snapshot yet (version 0,
+// nothing is applied, SY-1), a snapshot without Services (an empty table is applied), and no
+// effective change (nothing is compiled, a counter moves, F64).
+
+/// One receiver of tables and its pace.
+struct SinkSlot {
+  core::TableSink* sink = nullptr;  ///< borrowed, never null; outlives the Publisher
+  std::chrono::milliseconds min_sync_period{0};  ///< 0 for workers, 1 s for kernel modes
+  std::chrono::milliseconds sync_period{30000};  ///< longest wait before a failed apply is retried
+  std::chrono::milliseconds resync_period{0};    ///< apply again without a change; 0: never
+};
+
+/// A change was taken into the cluster state.
+struct Accepted {
+  std::uint64_t version = 0;  ///< of the state after the change
+  bool changed = false;       ///< false: no effective change (F64)
+  /// What compile() says about the objects of this change: skipped parts, lost frontends.
+  std::vector<compile::ReportLine> report;
+};
+
+/// A change was not taken; the state is as before.
+struct Refused {
+  enum class Why : std::uint8_t {
+    kNoSnapshot,  ///< a delta before the first full snapshot (SY-1)
+    kOtherBase,   ///< the delta or replace is against another version
+    kStopped,     ///< the publisher is not running
+  };
+  Why why = Why::kStopped;
+  std::uint64_t version = 0;  ///< current: the one to resume from
+};
+
+struct SinkStatus {
+  std::string name;
+  std::uint64_t wanted_version = 0;      ///< cluster state version of the newest table
+  std::uint64_t applied_version = 0;     ///< 0: nothing yet
+  std::uint64_t wanted_generation = 0;
+  std::uint64_t applied_generation = 0;  ///< acknowledged table
+  std::uint64_t applies = 0;             ///< successful
+  std::uint64_t failures = 0;
+  std::string last_error;                ///< "" after a success
+  bool alive = true;                     ///< false: its thread ended, health fails
+  std::vector<core::Unsupported> unsupported;
+};
+
+/// An object whose handling failed by an error of ours; its former state stays in force.
+struct FailedObject {
+  std::string object;  ///< "service ns/name"
+  std::string reason;
+};
+
+struct Status {
+  enum class Source : std::uint8_t { kNone, kRestored, kControlPlane };
+  Source source = Source::kNone;
+  std::uint64_t version = 0;             ///< received
+  std::uint64_t generation = 0;          ///< of the newest table
+  std::size_t services = 0, endpoint_slices = 0, nodes = 0, service_cidrs = 0;
+  std::uint64_t changes = 0;             ///< that had an effect
+  std::uint64_t no_effective_change = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t compile_failures = 0;
+  std::vector<FailedObject> failed;
+  std::vector<compile::ReportLine> report;
+  std::vector<SinkStatus> sinks;
+};
+
+struct Health {
+  bool ok = true;
+  std::string reason;  ///< one line when !ok
+};
+
+/// Takes cluster states and changes, compiles, applies to every sink, retries.
+/// Thread: every public call may come from any thread but a sink's own.
+class Publisher {
+ public:
+  struct Options {
+    compile::NodeConfig node;
+    compile::Profile profile = compile::Profile::kNftables;
+    /// How often ids of destinations that left are looked at (F63).
+    std::chrono::milliseconds id_release_period{1000};
+  };
+
+  /// @param view  counts connections per endpoint so that ids are given back late enough; null: ids
+  /// are given back when no table uses them.
+  Publisher(Options options, std::vector<SinkSlot> sinks, pipeline::WorkerView* view);
+  ~Publisher();  ///< stops
+  Publisher(const Publisher&) = delete;
+  Publisher& operator=(const Publisher&) = delete;
+
+  /// Starts the threads. Once.
+  void start();
+  /// Ends the threads after the apply they are in. Sinks keep their last table.
+  void stop();
+
+  /// What rtnetlink says; a change is compiled at once. May be called before start().
+  void set_host_state(compile::HostState host);
+
+  /// Takes a state kept from an earlier run: applied like a snapshot, but a control plane is still
+  /// awaited. No effect once a snapshot was received.
+  void restore(model::ClusterState state);
+
+  /// Makes `next` the cluster state. Waits for compile, not for the sinks.
+  /// @param if_version  refuse unless the current version is this (0: no snapshot yet).
+  tl::expected<Accepted, Refused> replace(model::ClusterState next,
+                                          std::optional<std::uint64_t> if_version = std::nullopt);
+  /// Applies upserts and deletes. @param base  version the delta is against; absent: the current.
+  tl::expected<Accepted, Refused> update(const model::Delta& delta,
+                                         std::optional<std::uint64_t> base = std::nullopt);
+
+  /// The received state; shared and immutable. Null before the first snapshot.
+  [[nodiscard]] std::shared_ptr<const model::ClusterState> state() const;
+  /// The newest compiled table. Null before the first snapshot.
+  [[nodiscard]] core::TablePtr table() const;
+  [[nodiscard]] Status status() const;
+  /// Not ok: a thread of ours ended or a worker stopped. The process should end with an error.
+  [[nodiscard]] Health health() const;
+
+  /// Waits until every sink has applied `version` or a later one.
+  /// @param give_up  asked now and then; true ends the wait. @return whether it came so far.
+  bool wait_applied(std::uint64_t version, std::chrono::milliseconds timeout,
+                    const std::function<bool()>& give_up) const;
+  /// Waits until the state's version differs from `version`. @return false after `timeout`.
+  bool wait_version_change(std::uint64_t version, std::chrono::milliseconds timeout) const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice::publish
