@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "dataplane/core/fwd/forwarding_table.h"
@@ -28,7 +29,9 @@ enum class ConnState : std::uint8_t {
   kSctpInit,
   kSctpEstablished,
   kSctpShutdown,
+  kHeld,         ///< idled out, but its source port stays held (design section 5)
 };
+inline constexpr std::size_t kConnStates = 14;
 
 /// Coarse time on the fast path: monotonic nanoseconds >> 20 (1.05 ms), wraps after 52 days and is
 /// compared by difference.
@@ -61,7 +64,7 @@ struct alignas(64) HotEntry4 {
   std::uint8_t flags;       ///< kEntry...
   ServiceSlot service;
   EndpointId endpoint;
-  std::uint32_t list_next;  ///< half-open or closing list; EntryIndex
+  EntryIndex list_next;     ///< in the list of its state, or in the free list
 };
 static_assert(sizeof(HotEntry4) == 64);
 
@@ -87,10 +90,37 @@ struct alignas(64) HotEntry6 {
   std::uint8_t flags;
   ServiceSlot service;
   EndpointId endpoint;
-  std::uint32_t list_next;
+  EntryIndex list_next;
   std::uint8_t zero[24];
 };
 static_assert(sizeof(HotEntry6) == 128);
+
+template <class F>
+struct HotEntryOf;
+template <>
+struct HotEntryOf<Ipv4> {
+  using type = HotEntry4;
+};
+template <>
+struct HotEntryOf<Ipv6> {
+  using type = HotEntry6;
+};
+
+/// The key a packet of the client has.
+template <class F>
+[[nodiscard]] typename F::Key forward_key(const typename HotEntryOf<F>::type& e) noexcept {
+  return {e.client, e.vip, e.client_port, e.vip_port, e.proto, {}};
+}
+/// The key a packet of the backend has.
+template <class F>
+[[nodiscard]] typename F::Key reply_key(const typename HotEntryOf<F>::type& e) noexcept {
+  return {e.backend, e.snat, e.backend_port, e.snat_port, e.proto, {}};
+}
+/// In these modes the answers do not pass this node: there is no reply key, and states advance by
+/// what the client sends alone.
+[[nodiscard]] constexpr bool sees_replies(ForwardingMode mode) noexcept {
+  return mode != ForwardingMode::kDr && mode != ForwardingMode::kIpip;
+}
 
 inline constexpr std::uint8_t kEntryFinForward = 1;   ///< client sent FIN
 inline constexpr std::uint8_t kEntryFinReply = 2;     ///< backend sent FIN
@@ -101,11 +131,10 @@ inline constexpr std::uint8_t kEntryDetached = 16;    ///< Service or endpoint l
 /// Cold part: read at creation, expiry and by dumps only.
 struct alignas(32) ColdEntry {
   std::uint64_t created_ns = 0;       ///< monotonic
-  std::uint32_t list_prev = 0;        ///< EntryIndex
+  EntryIndex list_prev = EntryIndex::kNone;
   std::uint32_t generation = 0;       ///< counts reuses of this index: dumps and hand-overs check it
-  std::uint32_t free_next = 0;
-  std::uint32_t held_until = 0;       ///< Tick: source port is held after close
-  std::uint64_t reserved = 0;
+  Tick held_until = 0;                ///< the source port may not be taken before; set at close
+  std::uint32_t reserved[3] = {};
 };
 static_assert(sizeof(ColdEntry) == 32);
 

@@ -8,19 +8,25 @@
 
 namespace sluice::core {
 
-/// What a key leads to: entry << 1 | direction, as stored in the index.
+/// What a key leads to: entry << 1 | direction. It is the data word of rte_hash (a pointer that
+/// points nowhere), so that a bulk lookup writes straight into an array of these.
 struct KeyData {
-  std::uint32_t raw = 0;
-  static constexpr KeyData make(EntryIndex e, Direction d) noexcept {
-    return {static_cast<std::uint32_t>(e) << 1 | static_cast<std::uint32_t>(d)};
+  void* raw = nullptr;
+  static KeyData make(EntryIndex e, Direction d) noexcept {
+    const auto word = static_cast<std::uintptr_t>(e) << 1 | static_cast<std::uintptr_t>(d);
+    return {reinterpret_cast<void*>(word)};
   }
-  [[nodiscard]] constexpr EntryIndex entry() const noexcept {
-    return static_cast<EntryIndex>(raw >> 1);
+  [[nodiscard]] EntryIndex entry() const noexcept {
+    return static_cast<EntryIndex>(reinterpret_cast<std::uintptr_t>(raw) >> 1);
   }
-  [[nodiscard]] constexpr Direction direction() const noexcept {
-    return static_cast<Direction>(raw & 1);
+  [[nodiscard]] Direction direction() const noexcept {
+    return static_cast<Direction>(reinterpret_cast<std::uintptr_t>(raw) & 1);
   }
 };
+static_assert(sizeof(KeyData) == sizeof(void*));
+
+/// Keys per bulk call: what rte_hash takes at once is 64, a receive burst is 32.
+inline constexpr std::uint32_t kMaxBulk = 32;
 
 /// Key -> KeyData, one per worker and family. dpdk::RteHashIndex in production, MapIndex
 /// (test/support) in pure tests. `hash` is XXH3 of the key with the table's seed.
@@ -28,7 +34,7 @@ template <class T, class Key>
 concept KeyIndex = requires(T index, const Key& key, const Key* const* keys, std::uint32_t hash,
                             const std::uint32_t* hashes, std::uint32_t n, KeyData data,
                             KeyData* out) {
-  /// Looks up n <= 32 keys. @return bit i set: keys[i] found, out[i] is valid.
+  /// Looks up 1 <= n <= kMaxBulk keys. @return bit i set: keys[i] found, out[i] is valid.
   { index.find_bulk(keys, hashes, n, out) } noexcept -> std::same_as<std::uint64_t>;
   /// Precondition: key is absent. @return false: no room.
   { index.insert(key, hash, data) } noexcept -> std::same_as<bool>;
