@@ -1,7 +1,7 @@
 #include "conf/config.h"
 
 #include <cerrno>
-#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <system_error>
@@ -229,15 +229,17 @@ core::Result<Config> parse(std::string_view text, const std::string& file) {
 }
 
 core::Result<Config> load(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (in) {
-    text << in.rdbuf();
+  std::error_code status;
+  if (std::filesystem::is_directory(path, status)) {
+    return tl::make_unexpected(core::Error{path + ": cannot be read: it is a directory"});
   }
-  if (!in || text.bad()) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
     return tl::make_unexpected(
         core::Error{path + ": cannot be read: " + std::generic_category().message(errno)});
   }
+  std::ostringstream text;
+  text << in.rdbuf();
   return parse(text.str(), path);
 }
 
