@@ -147,18 +147,22 @@ struct Delta {
 /// Objects whose stored value really differs after a change: what incremental compile needs.
 struct ChangeSet {
   std::vector<ObjectName> services;     ///< sorted, unique
-  std::vector<ObjectName> slice_owners; ///< Services whose slices changed; sorted, unique
+  std::vector<ObjectName> slices;       ///< EndpointSlices; sorted, unique
+  std::vector<ObjectName> slice_owners; ///< Services that own or owned one of them; sorted, unique
   bool nodes = false;
   bool service_cidrs = false;
   [[nodiscard]] bool empty() const {
-    return services.empty() && slice_owners.empty() && !nodes && !service_cidrs;
+    return services.empty() && slices.empty() && !nodes && !service_cidrs;
   }
 };
 
-/// Applies a delta in place. An object equal to the stored one is no change (SL-3); deleting an
-/// unknown object is no change. `version` grows only if something changed.
+/// Applies a delta in place, deletes first. An object equal to the stored one is no change (SL-3);
+/// deleting an unknown object is no change. `version` grows by one only if something changed. An
+/// object that the delta deletes and upserts counts as changed.
+/// Thread: the owner of `state`.
 ChangeSet apply(ClusterState& state, const Delta& delta);
-/// Makes `state` hold exactly what `next` holds (a relist is a full replace); version as apply().
+/// Makes `state` hold exactly what `next` holds (a relist is a full replace); version as apply(),
+/// `next.version` is ignored.
 ChangeSet replace(ClusterState& state, ClusterState&& next);
 
 /// The Service a slice belongs to (SL-2); nullopt: ignored.

@@ -47,7 +47,7 @@ enum class EmptyVerdict : std::uint8_t { kReject, kDrop };
 struct Endpoint {
   IpAddress address;
   std::uint16_t port = 0;     ///< host order, 1..65535
-  std::uint16_t weight = 1;   ///< 0 takes no new flow
+  std::uint16_t weight = 1;   ///< 0 takes no new flow: it is in none of the candidate lists
   EndpointId id = EndpointId::kNone;
   bool local = false;         ///< M-6
   bool ready = true;          ///< C-1 applied
@@ -82,13 +82,14 @@ struct ServicePort {
   std::uint32_t maglev_size = 0;     ///< 0: default
   std::uint32_t affinity_seconds = 0;  ///< 0: none
   std::int64_t created_unix_seconds = 0;  ///< creationTimestamp; absent = INT64_MAX (newest)
-  std::uint64_t creation_order = 0;       ///< for contested frontends: smaller is older
   /// Sources that may use the VIPs (F-2 already added); empty: no filter.
   std::vector<Cidr> allowed_sources;
   IpAddress cluster_ip;
   std::vector<IpAddress> external_ips;
   std::vector<IpAddress> load_balancer_vips;
   std::vector<Endpoint> endpoints;           ///< sorted by identity string (SL-8)
+  /// Order of `endpoints` by (address, port) for find_endpoint(); filled by TableBuilder.
+  std::vector<EndpointIndex> by_address;
   std::vector<EndpointIndex> cluster;        ///< EP-2
   std::vector<EndpointIndex> local;          ///< EP-4
   std::vector<EndpointIndex> all_reachable;  ///< EP-5
@@ -100,8 +101,18 @@ struct ServicePort {
   [[nodiscard]] const Endpoint& endpoint(EndpointIndex i) const noexcept {
     return endpoints[static_cast<std::uint32_t>(i)];
   }
-  /// @return nullptr when ip:port is not an endpoint of this block (removed).
+  /// @return nullptr when ip:port is not an endpoint of this block (removed). Logarithmic in a block
+  /// of a table, linear in one that no TableBuilder has seen yet.
   [[nodiscard]] const Endpoint* find_endpoint(const IpAddress& ip, std::uint16_t port) const noexcept;
+  /// P-4: the cluster IP has something to send to.
+  [[nodiscard]] bool internal_dispatch() const noexcept { return has_internal; }
+  /// P-5: external traffic is dispatched (it may still find no local endpoint).
+  [[nodiscard]] bool external_dispatch() const noexcept {
+    return has_any && externally_accessible;
+  }
+  [[nodiscard]] bool dispatches(FrontendKind kind) const noexcept {
+    return kind == FrontendKind::kClusterIp ? internal_dispatch() : external_dispatch();
+  }
 };
 inline constexpr std::uint8_t kSchedPort = 1;      ///< mh-port / sh-port
 inline constexpr std::uint8_t kSchedFallback = 2;  ///< mh-fallback / sh-fallback
@@ -164,6 +175,13 @@ struct FrontendKey {
   bool node_port = false;
   bool operator==(const FrontendKey&) const = default;
   auto operator<=>(const FrontendKey&) const = default;
+
+  /// The key of a node port of `family`.
+  static FrontendKey of_node_port(Family family, std::uint16_t port, Protocol protocol) noexcept {
+    return {family == Family::kIpv4 ? IpAddress{} : IpAddress{Ipv6Address{}}, port, protocol, true};
+  }
+  /// Well mixed; the high bits choose the shard, the low ones the cell.
+  [[nodiscard]] std::uint64_t hash() const noexcept;
 };
 
 /// Immutable; built only by TableBuilder::freeze(). Thread: any.
@@ -179,7 +197,7 @@ class ForwardingTable {
       FrontendKey key;
       Frontend value;
     };
-    std::vector<Cell> cells;
+    std::vector<Cell> cells;   ///< empty cell: value.slot == kNone
     std::uint32_t used = 0;
   };
 
@@ -202,6 +220,26 @@ class ForwardingTable {
   [[nodiscard]] std::uint32_t slot_limit() const noexcept {
     return static_cast<std::uint32_t>(pages_.size() * kPageSize);
   }
+  /// Calls `visit(key, frontend)` for every frontend, in no order.
+  template <class Visit>
+  void for_each_frontend(Visit&& visit) const {
+    for (const auto& shard : shards_) {
+      if (shard == nullptr) {
+        continue;
+      }
+      for (const auto& cell : shard->cells) {
+        if (cell.value.slot != ServiceSlot::kNone) {
+          visit(cell.key, cell.value);
+        }
+      }
+    }
+  }
+  /// The page of slots [i * kPageSize, ...), for comparing generations by pointer.
+  [[nodiscard]] const Page* page(std::size_t i) const noexcept {
+    return i < pages_.size() ? pages_[i].get() : nullptr;
+  }
+  [[nodiscard]] const Shard* shard(std::size_t i) const noexcept { return shards_[i].get(); }
+  [[nodiscard]] const std::shared_ptr<const NodePart>& node_ptr() const noexcept { return node_; }
   [[nodiscard]] std::size_t service_count() const noexcept { return service_count_; }
   [[nodiscard]] std::size_t frontend_count() const noexcept { return frontend_count_; }
 

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "dataplane/core/fwd/forwarding_table.h"
+#include "dataplane/core/sink.h"
+
+namespace sluice::core {
+
+/// Builds generation g+1 from generation g: pages and shards that changed are copied, the rest is
+/// shared. Cost grows with the change, not with the table (but for the vector of page pointers).
+///
+/// Example: `TableBuilder b(old); b.set_service(slot, block); auto table = b.freeze();`
+///
+/// Thread: one at a time; not on the fast path.
+class TableBuilder {
+ public:
+  /// @param base nullptr: starts from an empty table of generation 0.
+  explicit TableBuilder(TablePtr base);
+
+  void set_node(NodePart node);
+  /// Adds or replaces a block. Fills `by_address`. An equal block is no change.
+  void set_service(ServiceSlot slot, ServicePort block);
+  void remove_service(ServiceSlot slot);
+  void set_frontend(const FrontendKey& key, Frontend frontend);
+  void remove_frontend(const FrontendKey& key);
+
+  /// Checks the invariants of everything that changed and makes the table. `epoch` grows iff an
+  /// endpoint left its block, stopped serving UDP (CT-2), or a service port left.
+  /// Errors: a violated invariant; nothing was made and the base stays valid. Call once.
+  [[nodiscard]] Result<TablePtr> freeze();
+
+ private:
+  void apply_services(ForwardingTable& next);
+  void apply_frontends(ForwardingTable& next);
+  [[nodiscard]] Result<void> check(const ForwardingTable& next) const;
+
+  TablePtr base_;
+  std::shared_ptr<const NodePart> node_;              ///< nullptr: unchanged
+  std::map<std::uint32_t, ForwardingTable::BlockPtr> services_;  ///< nullptr: remove
+  std::map<FrontendKey, Frontend> frontends_;         ///< slot kNone: remove
+};
+
+/// True when a flow may have to leave: an endpoint of `before` is not in `after` or, for UDP, no
+/// longer serves.
+[[nodiscard]] bool destination_left(const ServicePort& before, const ServicePort& after) noexcept;
+
+}  // namespace sluice::core
