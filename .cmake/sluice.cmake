@@ -56,6 +56,9 @@ endfunction()
 # DPDK by pkg-config without its own -march (it would come last and win) and without its -l list of
 # PMDs: drivers are plugins, loaded from their directory at run time.
 function(sluice_find_dpdk)
+  if(TARGET sluice_dpdk_headers)
+    return()
+  endif()
   pkg_check_modules(DPDK REQUIRED libdpdk>=22.11)
   set(flags ${DPDK_CFLAGS_OTHER})
   list(FILTER flags EXCLUDE REGEX "^-march=")
