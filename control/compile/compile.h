@@ -8,6 +8,7 @@
 
 #include "control/model/model.h"
 #include "dataplane/core/fwd/forwarding_table.h"
+#include "dataplane/core/sink.h"
 
 namespace sluice::compile {
 
@@ -69,13 +70,21 @@ struct HealthPort {
   bool operator==(const HealthPort&) const = default;
 };
 
-/// Hands out stable slots and endpoint ids (F63). Belongs to the publisher; compile() asks it.
-class IdRegistry;
-
 struct Compiled {
   core::TablePtr table;
-  std::vector<HealthPort> health_ports;
-  Report report;
+  std::vector<HealthPort> health_ports;  ///< sorted by Service and family
+  Report report;                         ///< all that holds now, not only what is new
 };
+
+class IdRegistry;
+
+/// Compiles a whole state. Pure but for the ids it takes from `ids`.
+/// @param previous  nullptr: none; blocks and shards equal to its own are shared
+/// Errors: a violated table invariant (a bug): nothing was made, `previous` stays in force.
+/// Bad parts of objects are no error: they are skipped and reported, the other Services go on (F39).
+[[nodiscard]] core::Result<Compiled> compile_full(const model::ClusterState& state,
+                                                  const NodeConfig& config, const HostState& host,
+                                                  Profile profile, IdRegistry& ids,
+                                                  core::TablePtr previous = nullptr);
 
 }  // namespace sluice::compile
