@@ -196,10 +196,11 @@ class ConnTable {
   /// kClosed.
   void set_state(EntryIndex i, ConnState state, Tick now) noexcept;
 
-  /// Whether the source port of a finished connection is to be left alone for now: the backend
-  /// closed first, or it is unknown who did, less than the hold time ago.
-  [[nodiscard]] bool port_is_held(EntryIndex i, Tick now) const noexcept {
-    return static_cast<std::int32_t>(cold_[at(i)].held_until - now) > 0;
+  /// How long the source port of a finished connection is still to be left alone: the backend
+  /// closed first, or it is unknown who did, less than the hold time ago. 0: it may be taken.
+  [[nodiscard]] Tick hold_left(EntryIndex i, Tick now) const noexcept {
+    const Tick left = cold_[at(i)].held_until - now;
+    return static_cast<std::int32_t>(left) > 0 ? left : 0;
   }
   /// Over for both sides: a new flow may evict it.
   [[nodiscard]] bool is_finished(EntryIndex i) const noexcept {
@@ -252,8 +253,6 @@ class ConnTable {
   [[nodiscard]] const ConnTimeouts& timeouts() const noexcept { return timeouts_; }
   /// New time-outs hold from now on for all connections.
   void set_timeouts(const ConnTimeouts& timeouts) noexcept { timeouts_ = timeouts; }
-  /// Releases since start: who caches "nothing is free" asks whether that still holds.
-  [[nodiscard]] std::uint64_t releases() const noexcept { return releases_; }
   [[nodiscard]] Index& index() noexcept { return index_; }
 
  private:
@@ -306,7 +305,6 @@ class ConnTable {
   EntryIndex free_ = EntryIndex::kNone;
   std::array<EntryList<F>, kConnStates> lists_{};
   ConnTimeouts timeouts_;
-  std::uint64_t releases_ = 0;
   Tick expired_at_ = 0;             ///< of the last expire() call
   bool lists_pending_ = false;      ///< expire_lists() ran out of its batch
   std::uint32_t sweep_cursor_ = 0;

@@ -240,7 +240,6 @@ void ConnTable<F, Index>::release(EntryIndex i, R& releaser, ReleaseReason why) 
   ++cold_[at(i)].generation;
   give_back(i);
   --size_;
-  ++releases_;
 }
 
 /// Puts an idle entry aside; a full group is released.
