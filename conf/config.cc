@@ -85,8 +85,7 @@ void read_workers(Section section, WorkersConfig& out) {
 void read_memory(Section section, MemoryConfig& out) {
   section.number_or_auto("mbufs", {1024, 16777216}, out.mbufs);
   section.word<Hugepages>(
-      "hugepages",
-      {{"auto", Hugepages::kAuto}, {"on", Hugepages::kOn}, {"off", Hugepages::kOff}},
+      "hugepages", {{"auto", Hugepages::kAuto}, {"on", Hugepages::kOn}, {"off", Hugepages::kOff}},
       out.hugepages);
   section.number_or_auto("mib", {64, 1048576}, out.mib);
   section.done();
@@ -105,7 +104,9 @@ void read_tables(Section section, TablesConfig& out) {
   section.done();
 }
 
-std::optional<std::string> any_text(std::string_view text) { return std::string(text); }
+std::optional<std::string> any_text(std::string_view text) {
+  return std::string(text);
+}
 
 void read_eal(Section section, EalConfig& out) {
   section.text("file-prefix", out.file_prefix);

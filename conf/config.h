@@ -77,8 +77,8 @@ struct PortConfig {
 };
 
 struct WorkersConfig {
-  std::uint32_t count = 1;           ///< 1..128; follows `cores` when that is given
-  std::vector<std::uint32_t> cores;  ///< CPU of each worker, no duplicates; empty: chosen
+  std::uint32_t count = 1;                 ///< 1..128; follows `cores` when that is given
+  std::vector<std::uint32_t> cores;        ///< CPU of each worker, no duplicates; empty: chosen
   std::vector<Idle> idle = {Idle::kAuto};  ///< one for all, or one per worker
   /// Idle strategy of worker `worker` (0-based, below count).
   [[nodiscard]] Idle idle_of(std::uint32_t worker) const noexcept {
@@ -90,7 +90,7 @@ struct WorkersConfig {
 struct MemoryConfig {
   std::uint32_t mbufs = 0;  ///< 0: computed from queues and descriptors; else 1024..16777216
   Hugepages hugepages = Hugepages::kAuto;
-  std::uint32_t mib = 0;    ///< memory of DPDK in MiB; 0: computed; else 64..1048576
+  std::uint32_t mib = 0;  ///< memory of DPDK in MiB; 0: computed; else 64..1048576
   bool operator==(const MemoryConfig&) const = default;
 };
 
@@ -116,11 +116,11 @@ struct NodeSection {
   std::vector<core::IpAddress> addresses;  ///< empty: from the Node object
   DetectLocal detect_local = DetectLocal::kClusterCidr;
   std::vector<core::Cidr> cluster_cidrs;
-  std::vector<core::Cidr> pod_cidrs;       ///< for detect-local: node-cidr
-  std::string bridge_interface;            ///< for detect-local: bridge-interface
-  std::string interface_name_prefix;       ///< for detect-local: interface-name-prefix
+  std::vector<core::Cidr> pod_cidrs;  ///< for detect-local: node-cidr
+  std::string bridge_interface;       ///< for detect-local: bridge-interface
+  std::string interface_name_prefix;  ///< for detect-local: interface-name-prefix
   bool masquerade_all = false;
-  std::uint8_t masquerade_bit = 14;        ///< 0..31
+  std::uint8_t masquerade_bit = 14;              ///< 0..31
   std::vector<std::string> node_port_addresses;  ///< CIDRs, or the one word "primary"
   bool allow_service_external_ips = true;
   bool operator==(const NodeSection&) const = default;

@@ -11,9 +11,15 @@ namespace {
 bool all_of(std::string_view text, bool (*is)(char)) {
   return std::all_of(text.begin(), text.end(), is);
 }
-bool is_hex(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
-bool is_name_char(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; }
-bool is_driver_char(char c) { return is_name_char(c) || c == '_'; }
+bool is_hex(char c) {
+  return std::isxdigit(static_cast<unsigned char>(c)) != 0;
+}
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+}
+bool is_driver_char(char c) {
+  return is_name_char(c) || c == '_';
+}
 
 /// "0000:03:00.0" or "03:00.0".
 bool is_pci_address(std::string_view text) {
@@ -21,8 +27,8 @@ bool is_pci_address(std::string_view text) {
     text.remove_prefix(5);
   }
   return text.size() == 7 && text[2] == ':' && text[5] == '.' &&
-         all_of(text.substr(0, 2), is_hex) && all_of(text.substr(3, 2), is_hex) &&
-         text[6] >= '0' && text[6] <= '7';
+         all_of(text.substr(0, 2), is_hex) && all_of(text.substr(3, 2), is_hex) && text[6] >= '0' &&
+         text[6] <= '7';
 }
 
 /// A DPDK network device: "net_NAME" with optional arguments.
@@ -76,9 +82,8 @@ void read_routes(Section& section, Reader& reader, std::vector<Route>& routes) {
       entry.fail("via", "an IP address is expected, such as 192.0.2.1");
       return;
     }
-    const auto prefix = to == "default"
-                            ? core::parse_cidr(gateway->is_v4() ? "0.0.0.0/0" : "::/0")
-                            : core::parse_cidr(to);
+    const auto prefix = to == "default" ? core::parse_cidr(gateway->is_v4() ? "0.0.0.0/0" : "::/0")
+                                        : core::parse_cidr(to);
     if (!prefix.has_value() || prefix->family() != gateway->family()) {
       entry.fail("to", "default or a CIDR of the family of `via` is expected");
       return;

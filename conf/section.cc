@@ -109,8 +109,7 @@ const YamlTree* Section::scalar(std::string_view key, const std::string& what) {
   return node;
 }
 
-void Section::read_number(std::string_view key, Range range, bool accept_auto,
-                          std::uint64_t& out) {
+void Section::read_number(std::string_view key, Range range, bool accept_auto, std::uint64_t& out) {
   const std::string what =
       "a whole number in " + range_text(range) + (accept_auto ? " or auto" : "");
   const YamlTree* node = scalar(key, what);
@@ -129,8 +128,7 @@ void Section::read_number(std::string_view key, Range range, bool accept_auto,
   out = *value;
 }
 
-void Section::number_or_auto(std::string_view key, Range range,
-                             std::optional<std::uint16_t>& out) {
+void Section::number_or_auto(std::string_view key, Range range, std::optional<std::uint16_t>& out) {
   std::uint64_t value = out.value_or(0);
   read_number(key, range, true, value);
   out = value == 0 ? std::nullopt : std::optional(static_cast<std::uint16_t>(value));

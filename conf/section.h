@@ -101,7 +101,8 @@ class Section {
 
   /// Calls `item(node, path)` for every entry of a list; a scalar or map in its place is a fault
   /// that shows how a list is written (F95). Absent: not called, false.
-  bool list(std::string_view key, const std::function<void(const YamlTree&, const std::string&)>& item);
+  bool list(std::string_view key,
+            const std::function<void(const YamlTree&, const std::string&)>& item);
 
   /// A list of scalars turned to values by `parse` (nullopt: not `what`). Replaces `out`.
   template <class T, class Parse>

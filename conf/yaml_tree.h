@@ -13,8 +13,8 @@ namespace sluice::conf {
 struct YamlTree {
   enum class Kind { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
-  std::size_t line = 0;   ///< 1-based
-  bool quoted = false;    ///< of a scalar: written in quotes
+  std::size_t line = 0;  ///< 1-based
+  bool quoted = false;   ///< of a scalar: written in quotes
   std::string scalar;
   std::vector<YamlTree> items;         ///< of a list; of a map: the values, in the order of `keys`
   std::vector<std::string> keys;       ///< of a map; no duplicates

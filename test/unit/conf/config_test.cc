@@ -8,9 +8,9 @@
 namespace sluice::conf {
 namespace {
 
+using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using std::chrono::seconds;
 
 constexpr std::string_view kPort = "ports: [{name: net0, device: auto:eth1}]\n";
 
@@ -55,15 +55,14 @@ TEST_P(DeviceForms, AreToldApart) {
 
 INSTANTIATE_TEST_SUITE_P(
     Config, DeviceForms,
-    ::testing::Values(DeviceCase{"0000:03:00.0", DeviceKind::kPci, "0000:03:00.0"},
-                      DeviceCase{"03:00.1", DeviceKind::kPci, "0000:03:00.1"},
-                      DeviceCase{"net_memif0,role=client,id=1", DeviceKind::kVdev,
-                                 "net_memif0,role=client,id=1"},
-                      DeviceCase{"net_af_xdp0,iface=eth1", DeviceKind::kVdev,
-                                 "net_af_xdp0,iface=eth1"},
-                      DeviceCase{"af_xdp:eth1", DeviceKind::kAfXdp, "eth1"},
-                      DeviceCase{"af_packet:veth-a", DeviceKind::kAfPacket, "veth-a"},
-                      DeviceCase{"auto:enp3s0f0", DeviceKind::kAuto, "enp3s0f0"}));
+    ::testing::Values(
+        DeviceCase{"0000:03:00.0", DeviceKind::kPci, "0000:03:00.0"},
+        DeviceCase{"03:00.1", DeviceKind::kPci, "0000:03:00.1"},
+        DeviceCase{"net_memif0,role=client,id=1", DeviceKind::kVdev, "net_memif0,role=client,id=1"},
+        DeviceCase{"net_af_xdp0,iface=eth1", DeviceKind::kVdev, "net_af_xdp0,iface=eth1"},
+        DeviceCase{"af_xdp:eth1", DeviceKind::kAfXdp, "eth1"},
+        DeviceCase{"af_packet:veth-a", DeviceKind::kAfPacket, "veth-a"},
+        DeviceCase{"auto:enp3s0f0", DeviceKind::kAuto, "enp3s0f0"}));
 
 TEST(Config, KeepsTheHostBitsOfPortAddresses) {
   const auto config = parse(
@@ -80,14 +79,16 @@ TEST(Config, KeepsTheHostBitsOfPortAddresses) {
   const PortConfig& port = config->ports[0];
   EXPECT_EQ(port.addresses[0], (InterfaceAddress{*core::parse_address("192.0.2.2"), 24}));
   EXPECT_EQ(port.addresses[1], (InterfaceAddress{*core::parse_address("2001:db8::2"), 64}));
-  EXPECT_EQ(port.routes[0], (Route{*core::parse_cidr("0.0.0.0/0"), *core::parse_address("192.0.2.1")}));
+  EXPECT_EQ(port.routes[0],
+            (Route{*core::parse_cidr("0.0.0.0/0"), *core::parse_address("192.0.2.1")}));
   EXPECT_EQ(port.routes[1].to, *core::parse_cidr("2001:db8:1::/48"));
 }
 
 TEST(Config, ReadsSizesOfAPort) {
   const auto config = parse(
       "ports: [{name: a, device: '03:00.0', mtu: 9000, queues: 4, rx-descriptors: 256,\n"
-      "         tx-descriptors: 512, rss-key: " + std::string(80, 'a') + "}]",
+      "         tx-descriptors: 512, rss-key: " +
+          std::string(80, 'a') + "}]",
       "f.yaml");
 
   ASSERT_TRUE(config.has_value()) << config.error().message;
@@ -123,8 +124,7 @@ TEST(Config, AcceptsTableSizesUpToSixteenMillionConnections) {
 }
 
 TEST(Config, ReadsDurationsInEveryUnit) {
-  const Config config =
-      good("timeouts: {tcp-established: 2h, udp-stream: 5m, tcp-closed: 7s}\n");
+  const Config config = good("timeouts: {tcp-established: 2h, udp-stream: 5m, tcp-closed: 7s}\n");
 
   EXPECT_EQ(config.timeouts.tcp_established, seconds(7200));
   EXPECT_EQ(config.timeouts.udp_stream, seconds(300));
@@ -191,7 +191,8 @@ TEST(Config, NamesAFileThatCannotBeRead) {
   const auto folder = load("/");
 
   ASSERT_FALSE(absent.has_value());
-  EXPECT_THAT(absent.error().message, HasSubstr("/nonexistent/sluiced.yaml: cannot be read: No such"));
+  EXPECT_THAT(absent.error().message,
+              HasSubstr("/nonexistent/sluiced.yaml: cannot be read: No such"));
   ASSERT_FALSE(folder.has_value());
   EXPECT_THAT(folder.error().message, HasSubstr("/: cannot be read"));
 }

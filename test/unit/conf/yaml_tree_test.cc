@@ -78,7 +78,9 @@ TEST(YamlTree, RefusesAnAliasBombAtItsFirstAnchor) {
   EXPECT_EQ(error_of(bomb), "f.yaml:1: anchors (&name) are not allowed here");
 }
 
-TEST(YamlTree, RefusesAnAliasWithoutAnchor) { EXPECT_THAT(error_of("a: *b\n"), StartsWith("f.yaml:1:")); }
+TEST(YamlTree, RefusesAnAliasWithoutAnchor) {
+  EXPECT_THAT(error_of("a: *b\n"), StartsWith("f.yaml:1:"));
+}
 
 TEST(YamlTree, RefusesTags) {
   EXPECT_THAT(error_of("a: !!binary aGk=\n"), HasSubstr("tags ("));
