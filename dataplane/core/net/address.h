@@ -53,9 +53,9 @@ class IpAddress {
   [[nodiscard]] constexpr std::size_t size() const noexcept { return is_v4() ? 4 : 16; }
   [[nodiscard]] const std::uint8_t* data() const noexcept { return bytes_.data(); }
 
-  [[nodiscard]] bool is_loopback() const noexcept;    ///< 127.0.0.0/8, ::1
-  [[nodiscard]] bool is_multicast() const noexcept;   ///< 224.0.0.0/4, ff00::/8
-  [[nodiscard]] bool is_unspecified() const noexcept; ///< 0.0.0.0, ::
+  [[nodiscard]] bool is_loopback() const noexcept;     ///< 127.0.0.0/8, ::1
+  [[nodiscard]] bool is_multicast() const noexcept;    ///< 224.0.0.0/4, ff00::/8
+  [[nodiscard]] bool is_unspecified() const noexcept;  ///< 0.0.0.0, ::
 
   constexpr bool operator==(const IpAddress&) const = default;
   constexpr auto operator<=>(const IpAddress&) const = default;
