@@ -1,0 +1,183 @@
+#include "proto/annotations.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <span>
+
+#include "dataplane/core/net/address.h"
+
+namespace sluice::codec {
+namespace {
+
+constexpr std::array<std::string_view, 4> kKnown = {"scheduler", "forwarding-mode", "weights",
+                                                    "maglev-table-size"};
+constexpr std::array<std::string_view, 12> kSchedulers = {
+    "rr", "wrr", "lc", "wlc", "lblc", "lblcr", "sh", "dh", "sed", "nq", "mh", "random"};
+constexpr std::array<std::string_view, 4> kModes = {"nat", "fullnat", "dr", "ipip"};
+// Primes; the second is the default (design section 5, Schedulers).
+constexpr std::array<std::int64_t, 5> kMaglevSizes = {1021, 4093, 16381, 65521, 131071};
+constexpr std::int64_t kMaxWeight = 65535;
+
+std::string path_of(std::string_view name) {
+  return "metadata.annotations[" + std::string(kAnnotationPrefix) + std::string(name) + "]";
+}
+
+std::string list_of(std::span<const std::string_view> words) {
+  std::string text;
+  for (const auto word : words) {
+    text += (text.empty() ? "" : ", ") + std::string(word);
+  }
+  return text;
+}
+
+std::optional<std::int64_t> number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\n')) {
+    text.remove_prefix(1);
+  }
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+/// "10.0.0.1", "10.0.0.1:80", "fd00::1" or "[fd00::1]:80".
+bool is_endpoint_key(std::string_view key) {
+  if (core::parse_address(key)) {
+    return true;
+  }
+  const auto colon = key.rfind(':');
+  if (colon == std::string_view::npos) {
+    return false;
+  }
+  auto host = key.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  const auto port = number(key.substr(colon + 1));
+  return core::parse_address(host) && port && *port >= 1 && *port <= 65535;
+}
+
+/// "10.0.0.1=3, [fd00::1]:80=0". @return what is wrong, or "".
+std::string read_weights(std::string_view text, std::map<std::string, std::int64_t>& out) {
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    const auto item = trimmed(text.substr(0, comma));
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+    const auto equals = item.rfind('=');
+    const auto weight =
+        equals == std::string_view::npos ? std::nullopt : number(trimmed(item.substr(equals + 1)));
+    if (!weight) {
+      return "expected address=weight or address:port=weight, got \"" + std::string(item) + "\"";
+    }
+    if (!out.emplace(trimmed(item.substr(0, equals)), *weight).second) {
+      return "\"" + std::string(item.substr(0, equals)) + "\" appears twice";
+    }
+  }
+  return "";
+}
+
+/// Takes the annotation's value unless the typed field already says something else.
+template <class T>
+void merge(T& field, const T& empty, const T& value, std::string_view name,
+           const std::string& object, std::vector<FieldError>& errors) {
+  if (field == empty || field == value) {
+    field = value;
+    return;
+  }
+  errors.push_back({object, path_of(name), "contradicts the typed field of the same meaning"});
+}
+
+void read_one(model::Service& service, std::string_view name, const std::string& value,
+              const std::string& object, std::vector<FieldError>& errors) {
+  if (name == "scheduler") {
+    merge(service.scheduler, std::string(), value, name, object, errors);
+  } else if (name == "forwarding-mode") {
+    merge(service.forwarding_mode, std::string(), value, name, object, errors);
+  } else if (name == "weights") {
+    std::map<std::string, std::int64_t> weights;
+    if (const auto wrong = read_weights(value, weights); !wrong.empty()) {
+      errors.push_back({object, path_of(name), wrong});
+      return;
+    }
+    merge(service.weights, {}, weights, name, object, errors);
+  } else if (const auto size = number(value)) {
+    merge(service.maglev_table_size, {}, size, name, object, errors);
+  } else {
+    errors.push_back({object, path_of(name), "expected a number, got \"" + value + "\""});
+  }
+}
+
+void check_word(const std::string& word, std::span<const std::string_view> known,
+                const std::string& field, const std::string& object,
+                std::vector<FieldError>& errors) {
+  if (!word.empty() && std::find(known.begin(), known.end(), word) == known.end()) {
+    errors.push_back({object, field, "\"" + word + "\" is not one of " + list_of(known)});
+  }
+}
+
+/// Where the value came from, for the error.
+std::string source_of(const model::Service& service, std::string_view name,
+                      std::string_view field) {
+  const auto key = std::string(kAnnotationPrefix) + std::string(name);
+  return service.annotations.contains(key) ? path_of(name) : "sluice." + std::string(field);
+}
+
+}  // namespace
+
+void read_annotations(model::Service& service, const std::string& object,
+                      std::vector<FieldError>& errors) {
+  const std::string prefix(kAnnotationPrefix);
+  for (auto it = service.annotations.lower_bound(prefix);
+       it != service.annotations.end() && it->first.starts_with(prefix); ++it) {
+    const auto name = std::string_view(it->first).substr(prefix.size());
+    if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) {
+      errors.push_back({object, path_of(name), "unknown annotation; known are " + list_of(kKnown)});
+      continue;
+    }
+    read_one(service, name, it->second, object, errors);
+  }
+}
+
+void refuse_annotations(const std::map<std::string, std::string>& annotations,
+                        const std::string& object, std::vector<FieldError>& errors) {
+  const std::string prefix(kAnnotationPrefix);
+  const auto it = annotations.lower_bound(prefix);
+  if (it != annotations.end() && it->first.starts_with(prefix)) {
+    errors.push_back({object, path_of(std::string_view(it->first).substr(prefix.size())),
+                      "annotations of this prefix belong on a Service"});
+  }
+}
+
+void check_options(const model::Service& service, const std::string& object,
+                   std::vector<FieldError>& errors) {
+  check_word(service.scheduler, kSchedulers, source_of(service, "scheduler", "scheduler"), object,
+             errors);
+  check_word(service.forwarding_mode, kModes,
+             source_of(service, "forwarding-mode", "forwardingMode"), object, errors);
+  const auto weights_at = source_of(service, "weights", "weights");
+  for (const auto& [key, weight] : service.weights) {
+    if (!is_endpoint_key(key)) {
+      errors.push_back({object, weights_at, "\"" + key + "\" is no address or address:port"});
+    }
+    if (weight < 0 || weight > kMaxWeight) {
+      errors.push_back({object, weights_at, "weight of " + key + " must be 0 to 65535"});
+    }
+  }
+  const auto size = service.maglev_table_size;
+  if (size && std::find(kMaglevSizes.begin(), kMaglevSizes.end(), *size) == kMaglevSizes.end()) {
+    errors.push_back({object, source_of(service, "maglev-table-size", "maglevTableSize"),
+                      "must be 1021, 4093, 16381, 65521 or 131071"});
+  }
+}
+
+}  // namespace sluice::codec
