@@ -90,7 +90,7 @@ struct NewConn {
 struct ConnTableConfig {
   std::uint32_t capacity = 1'000'000;  ///< asked for; the table has rounded_capacity() of it
   std::uint64_t hash_seed = 0;         ///< random per start
-  ConnTimeouts timeouts;
+  ConnTimeouts timeouts{};
   std::uint32_t half_open_divisor = 4;  ///< half-open entries may take capacity / this
 };
 

@@ -1,0 +1,128 @@
+#include "dataplane/dpdk/rte_hash_index.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rte_eal.h>
+#include <rte_malloc.h>
+
+#include "test/support/conn_model.h"
+
+namespace sluice::dpdk {
+namespace {
+
+/// One EAL without huge pages, devices and files for all tests of this binary.
+class EalEnvironment : public testing::Environment {
+ public:
+  void SetUp() override {
+    std::vector<std::string> args = {"test",       "--no-huge",      "-m",        "600",
+                                     "--no-pci",   "--no-telemetry", "--no-shconf", "--lcores",
+                                     "0",          "--log-level",    "lib.*:critical"};
+    std::vector<char*> argv;
+    for (std::string& a : args) {
+      argv.push_back(a.data());
+    }
+    ASSERT_GE(rte_eal_init(static_cast<int>(argv.size()), argv.data()), 0);
+  }
+};
+const auto* const kEal = testing::AddGlobalTestEnvironment(new EalEnvironment);
+
+std::size_t heap_in_use() {
+  rte_malloc_socket_stats stats{};
+  rte_malloc_get_socket_stats(0, &stats);
+  return stats.heap_allocsz_bytes;
+}
+
+template <class F>
+void run_model(std::uint64_t seed, std::uint32_t capacity) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  auto index = RteHashIndex<typename F::Key>::create({"model"}, capacity);
+  ASSERT_TRUE(index) << index.error().message;
+  core::ConnTableConfig config;
+  config.capacity = capacity;
+  config.hash_seed = seed;
+  test::ConnModelRun<F, RteHashIndex<typename F::Key>> model(std::move(*index), config, seed);
+  model.run(4000);
+}
+
+TEST(RteHashIndex, TableOverItAgreesWithThePlainModel) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    run_model<core::Ipv4>(seed, 30);
+    run_model<core::Ipv6>(seed, 30);
+    run_model<core::Ipv4>(seed, 1000);
+    run_model<core::Ipv6>(seed, 1000);
+  }
+}
+
+template <class F>
+void expect_bytes_per_connection(std::size_t budget) {
+  constexpr std::uint32_t kAsked = 500'000;
+  const std::size_t before = heap_in_use();
+  auto store = ConnStore<F>::create({"budget"}, {.capacity = kAsked});
+  ASSERT_TRUE(store) << store.error().message;
+  const std::size_t taken = heap_in_use() - before;
+  const std::uint32_t capacity = store->table.capacity();
+  // What EAL adds to each piece (headers, alignment, the hash itself) is a fixed part.
+  EXPECT_LE(taken, ConnStore<F>::bytes(kAsked) + 16'384);
+  EXPECT_GE(taken, ConnStore<F>::bytes(kAsked));
+  EXPECT_LE(static_cast<double>(taken) / capacity, static_cast<double>(budget));
+}
+
+TEST(ConnStore, Ipv4ConnectionCostsAtMost192BytesAllIncluded) {
+  expect_bytes_per_connection<core::Ipv4>(192);
+}
+
+TEST(ConnStore, Ipv6ConnectionCostsAtMost320BytesAllIncluded) {
+  expect_bytes_per_connection<core::Ipv6>(320);
+}
+
+/// Fills the table to its capacity with established flows: cuckoo hashing must find a place for
+/// every one of them below the own limit.
+template <class F>
+void expect_fills_to_capacity() {
+  auto store = ConnStore<F>::create({"fill"}, {.capacity = 100'000, .hash_seed = 7});
+  ASSERT_TRUE(store) << store.error().message;
+  test::ReleaseLog log;
+  for (std::uint32_t n = 0; n < store->table.capacity(); ++n) {
+    auto conn = test::nat_flow<F>(n);
+    conn.forward_hash = store->table.hash(conn.forward);
+    const auto outcome = store->table.create(conn, 1'000'000'000, log);
+    ASSERT_EQ(outcome.result, core::CreateResult::kCreated) << n;
+    store->table.set_state(outcome.index, core::ConnState::kEstablished, 1000);
+  }
+  for (std::uint32_t n = 0; n < store->table.capacity(); ++n) {
+    ASSERT_TRUE(store->table.find(test::nat_flow<F>(n).reply));
+  }
+  EXPECT_EQ(log.count(), 0u);
+}
+
+TEST(ConnStore, TakesItsWholeCapacityIpv4) { expect_fills_to_capacity<core::Ipv4>(); }
+TEST(ConnStore, TakesItsWholeCapacityIpv6) { expect_fills_to_capacity<core::Ipv6>(); }
+
+TEST(ConnStore, TooLittleMemoryIsAnErrorThatNamesTheBytes) {
+  const auto store = ConnStore<core::Ipv4>::create({"huge"}, {.capacity = 16'000'000});
+  ASSERT_FALSE(store);
+  EXPECT_NE(store.error().message.find("'huge'"), std::string::npos);
+  EXPECT_NE(store.error().message.find(std::to_string(
+                ConnStore<core::Ipv4>::Table::memory_bytes(16'000'000))),
+            std::string::npos)
+      << store.error().message;
+}
+
+TEST(ConnStore, NamesAreUnique) {
+  const auto one = RteHashIndex<core::FlowKey4>::create({"same"}, 1000);
+  const auto two = RteHashIndex<core::FlowKey4>::create({"same"}, 1000);
+  ASSERT_TRUE(one);
+  ASSERT_FALSE(two);
+  EXPECT_NE(two.error().message.find("'same'"), std::string::npos);
+}
+
+TEST(ConnStore, GivesItsMemoryBack) {
+  const std::size_t before = heap_in_use();
+  { ASSERT_TRUE(ConnStore<core::Ipv6>::create({"back"}, {.capacity = 10'000})); }
+  EXPECT_EQ(heap_in_use(), before);
+}
+
+}  // namespace
+}  // namespace sluice::dpdk
