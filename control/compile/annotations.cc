@@ -1,0 +1,294 @@
+// Our own knobs: sluice.dev/scheduler, sluice.dev/scheduler-flags, sluice.dev/forwarding-mode,
+// sluice.dev/weights, sluice.dev/maglev-table-size (design section 4). A misspelt key of ours or a
+// bad value is a fault with its field path.
+//
+// sluice.dev/weights: "10.0.0.1=3, 10.0.0.2:8080=0, [fd00::1]:80=2, fd00::2=5".
+#include "control/compile/annotations.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "dataplane/core/fwd/text.h"
+#include "dataplane/core/sched/pick.h"
+
+namespace sluice::compile {
+namespace {
+
+constexpr std::string_view kPrefix = "sluice.dev/";
+constexpr std::int64_t kMaxWeight = 65535;
+/// Primes near powers of two: a table must be much larger than the number of endpoints, and its size
+/// must not follow that number (design section 5).
+constexpr std::array<std::int64_t, 5> kMaglevSizes = {1021, 4093, 16381, 65521, 131071};
+
+constexpr auto kSchedulers = {
+    core::SchedulerKind::kRandom, core::SchedulerKind::kRr,    core::SchedulerKind::kWrr,
+    core::SchedulerKind::kLc,     core::SchedulerKind::kWlc,   core::SchedulerKind::kLblc,
+    core::SchedulerKind::kLblcr,  core::SchedulerKind::kSh,    core::SchedulerKind::kDh,
+    core::SchedulerKind::kSed,    core::SchedulerKind::kNq,    core::SchedulerKind::kMh};
+
+/// Modes that the workers can do; the others are refused until they can.
+constexpr bool mode_is_built(core::ForwardingMode mode) {
+  return mode == core::ForwardingMode::kNat || mode == core::ForwardingMode::kFullNat ||
+         mode == core::ForwardingMode::kByRule;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  return first == std::string_view::npos
+             ? std::string_view{}
+             : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() && !text.empty()
+             ? std::optional(value)
+             : std::nullopt;
+}
+
+/// Canonical form of "ip" or "ip:port"; nullopt: neither.
+std::optional<std::string> endpoint_key(std::string_view text) {
+  if (const auto address = core::parse_address(text)) {
+    return core::to_string(*address);
+  }
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos) {
+    return std::nullopt;
+  }
+  std::string_view host = text.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  const auto address = core::parse_address(host);
+  const auto port = parse_number(text.substr(colon + 1));
+  if (!address || !port || *port < 1 || *port > 65535) {
+    return std::nullopt;
+  }
+  return core::to_string(*address, static_cast<std::uint16_t>(*port));
+}
+
+/// Reads the knobs of one Service; `good` turns false at the first fault.
+class Reader {
+ public:
+  Reader(const model::Service& service, Reporter& report) : service_(service), report_(report) {}
+
+  std::optional<Extensions> read(core::SchedulerKind default_scheduler) {
+    Extensions out;
+    out.scheduler = default_scheduler;
+    check_keys();
+    read_scheduler(out);
+    read_flags(out);
+    read_mode(out);
+    read_maglev_size(out);
+    read_weights(out);
+    return good_ ? std::optional(std::move(out)) : std::nullopt;
+  }
+
+ private:
+  void fault(const std::string& field, const std::string& reason) {
+    report_.invalid(field, reason);
+    good_ = false;
+  }
+
+  static std::string path(std::string_view key) {
+    return "metadata.annotations[" + std::string(key) + "]";
+  }
+
+  void check_keys() {
+    for (const auto& [key, value] : service_.annotations) {
+      static constexpr std::array<std::string_view, 5> kKnown = {
+          "sluice.dev/scheduler", "sluice.dev/scheduler-flags", "sluice.dev/forwarding-mode",
+          "sluice.dev/weights", "sluice.dev/maglev-table-size"};
+      if (key.starts_with(kPrefix) && std::find(kKnown.begin(), kKnown.end(), key) == kKnown.end()) {
+        fault(path(key),
+              "unknown annotation; known are sluice.dev/scheduler, scheduler-flags, "
+              "forwarding-mode, weights, maglev-table-size");
+      }
+    }
+  }
+
+  /// The annotation's value, or the typed field's; different values of both are a fault.
+  /// @return {value, field path}, empty value: not given.
+  std::pair<std::string, std::string> value_of(const std::string& key, const std::string& typed,
+                                               const std::string& typed_path) {
+    const auto at = service_.annotations.find(key);
+    if (at == service_.annotations.end()) {
+      return {typed, typed_path};
+    }
+    if (!typed.empty() && typed != at->second) {
+      fault(path(key), "'" + at->second + "' contradicts " + typed_path + " '" + typed + "'");
+    } else if (trimmed(at->second).empty()) {
+      fault(path(key), "is empty");
+    }
+    return {std::string(trimmed(at->second)), path(key)};
+  }
+
+  void read_scheduler(Extensions& out) {
+    const auto [value, field] =
+        value_of("sluice.dev/scheduler", service_.scheduler, "spec.scheduler");
+    if (!value.empty()) {
+      const auto kind = scheduler_by_name(value);
+      if (!kind) {
+        fault(field, "unknown scheduler '" + value + "'");
+        return;
+      }
+      out.scheduler = *kind;
+    }
+    if (!core::scheduler_is_built(out.scheduler)) {
+      fault(field, "scheduler '" + std::string(core::name_of(out.scheduler)) +
+                       "' is not available in this version");
+    }
+  }
+
+  void read_flags(Extensions& out) {
+    const auto at = service_.annotations.find("sluice.dev/scheduler-flags");
+    if (at == service_.annotations.end()) {
+      return;
+    }
+    for_each_item(at->second, [&](std::string_view item) {
+      if (item == "mh-port" || item == "sh-port") {
+        out.scheduler_flags |= core::kSchedPort;
+      } else if (item == "mh-fallback" || item == "sh-fallback") {
+        out.scheduler_flags |= core::kSchedFallback;
+      } else {
+        fault(path(at->first), "unknown scheduler flag '" + std::string(item) + "'");
+      }
+    });
+  }
+
+  void read_mode(Extensions& out) {
+    const auto [value, field] =
+        value_of("sluice.dev/forwarding-mode", service_.forwarding_mode, "spec.forwardingMode");
+    if (value.empty()) {
+      return;
+    }
+    const auto mode = mode_by_name(value);
+    if (!mode) {
+      fault(field, "unknown forwarding mode '" + value + "'; known are nat, fullnat, dr, ipip");
+    } else if (!mode_is_built(*mode)) {
+      fault(field, "forwarding mode '" + value + "' is not available in this version");
+    } else {
+      out.mode = *mode;
+    }
+  }
+
+  void read_maglev_size(Extensions& out) {
+    const std::string typed =
+        service_.maglev_table_size ? std::to_string(*service_.maglev_table_size) : "";
+    const auto [value, field] =
+        value_of("sluice.dev/maglev-table-size", typed, "spec.maglevTableSize");
+    if (value.empty()) {
+      return;
+    }
+    const auto size = parse_number(value);
+    if (!size || std::find(kMaglevSizes.begin(), kMaglevSizes.end(), *size) == kMaglevSizes.end()) {
+      fault(field, "'" + value + "' is not 1021, 4093, 16381, 65521 or 131071");
+      return;
+    }
+    out.maglev_size = static_cast<std::uint32_t>(*size);
+  }
+
+  void read_weights(Extensions& out) {
+    for (const auto& [key, weight] : service_.weights) {
+      add_weight(out, "spec.weights[" + key + "]", key, weight);
+    }
+    const auto at = service_.annotations.find("sluice.dev/weights");
+    if (at == service_.annotations.end()) {
+      return;
+    }
+    for_each_item(at->second, [&](std::string_view item) {
+      const auto equals = item.rfind('=');
+      const auto weight = equals == std::string_view::npos
+                              ? std::nullopt
+                              : parse_number(trimmed(item.substr(equals + 1)));
+      if (!weight) {
+        fault(path(at->first), "'" + std::string(item) + "' is not endpoint=weight");
+        return;
+      }
+      add_weight(out, path(at->first), std::string(trimmed(item.substr(0, equals))), *weight);
+    });
+  }
+
+  void add_weight(Extensions& out, const std::string& field, const std::string& endpoint,
+                  std::int64_t weight) {
+    const auto key = endpoint_key(endpoint);
+    if (!key) {
+      fault(field, "'" + endpoint + "' is not an address or address:port");
+    } else if (!is_weight(weight)) {
+      fault(field, "weight " + std::to_string(weight) + " of " + endpoint + " is not in 0..65535");
+    } else {
+      out.weights[*key] = static_cast<std::uint16_t>(weight);
+    }
+  }
+
+  template <class Visit>
+  static void for_each_item(std::string_view list, Visit&& visit) {
+    while (!list.empty()) {
+      const auto comma = list.find(',');
+      const std::string_view item = trimmed(list.substr(0, comma));
+      if (!item.empty()) {
+        visit(item);
+      }
+      list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
+    }
+  }
+
+  const model::Service& service_;
+  Reporter& report_;
+  bool good_ = true;
+};
+
+}  // namespace
+
+std::optional<Extensions> extensions_of(const model::Service& service,
+                                        core::SchedulerKind default_scheduler, Reporter& report) {
+  return Reader(service, report).read(default_scheduler);
+}
+
+void check_annotations_of_slice(const model::EndpointSlice& slice, Reporter& report) {
+  for (const auto& [key, value] : slice.annotations) {
+    if (key.starts_with(kPrefix)) {
+      report.invalid("metadata.annotations[" + key + "]",
+                     "unknown annotation: those of sluice.dev belong on the Service");
+    }
+  }
+}
+
+bool is_weight(std::int64_t value) { return value >= 0 && value <= kMaxWeight; }
+
+std::uint16_t weight_of(const Extensions& extensions, const std::string& identity,
+                        const core::IpAddress& address,
+                        const std::optional<std::int64_t>& slice_weight) {
+  if (!extensions.weights.empty()) {
+    for (const std::string& key : {identity, core::to_string(address)}) {
+      if (const auto at = extensions.weights.find(key); at != extensions.weights.end()) {
+        return at->second;
+      }
+    }
+  }
+  return slice_weight && is_weight(*slice_weight) ? static_cast<std::uint16_t>(*slice_weight) : 1;
+}
+
+std::optional<core::SchedulerKind> scheduler_by_name(std::string_view name) {
+  for (const core::SchedulerKind kind : kSchedulers) {
+    if (core::name_of(kind) == name) {
+      return kind;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<core::ForwardingMode> mode_by_name(std::string_view name) {
+  for (const auto mode : {core::ForwardingMode::kNat, core::ForwardingMode::kFullNat,
+                          core::ForwardingMode::kDr, core::ForwardingMode::kIpip}) {
+    if (core::name_of(mode) == name) {
+      return mode;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace sluice::compile

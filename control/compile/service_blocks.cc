@@ -1,0 +1,152 @@
+// Puts the rule families together for one Service: normalise (sections 2, 3), merge its slices (4),
+// then one block per port and family: S-9..S-11, weights, selection (6, 7), refusals (9).
+#include "control/compile/service_blocks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "control/compile/empty.h"
+#include "control/compile/health_ports.h"
+#include "control/compile/masquerade.h"
+#include "control/compile/select.h"
+#include "control/compile/service_ports.h"
+#include "control/compile/slices.h"
+
+namespace sluice::compile {
+namespace {
+
+class ServiceCompiler {
+ public:
+  ServiceCompiler(const model::Service& service, const NodeContext& node, IdRegistry& ids)
+      : service_(service), node_(node), ids_(ids) {}
+
+  ServiceResult run(const std::vector<const model::EndpointSlice*>& slices) {
+    compile(slices);
+    return std::move(result_);
+  }
+
+ private:
+  void compile(const std::vector<const model::EndpointSlice*>& slices) {
+    Reporter report("service " + service_.name.text(), result_.lines);
+    normal_ = normalise(service_, node_, report);
+    report_other_slices(slices);
+    for (const NormalFamily& family : normal_.families) {
+      MergedPorts merged = merge_slices(slices, family.family, node_, result_.lines);
+      if (normal_.health_check_node_port != 0) {
+        result_.health_ports.push_back({service_.name, family.family,
+                                        normal_.health_check_node_port,
+                                        count_local_endpoints(merged)});
+      }
+      for (const NormalPort& port : normal_.ports) {
+        add_block(family, port, merged[{port.name, port.protocol}], report);
+      }
+    }
+  }
+
+  // SL-1: a slice of neither family never reaches merge_slices(), its faults are reported here.
+  void report_other_slices(const std::vector<const model::EndpointSlice*>& slices) {
+    for (const model::EndpointSlice* slice : slices) {
+      if (slice->address_type != "IPv4" && slice->address_type != "IPv6") {
+        Reporter report("endpointslice " + slice->name.text(), result_.lines);
+        check_slice(*slice, report);
+      }
+    }
+  }
+
+  void add_block(const NormalFamily& family, const NormalPort& port,
+                 std::vector<MergedEndpoint>& merged, Reporter& report) {
+    PlacedBlock placed{{service_.name, port.name, port.protocol, family.family}, {}, {}};
+    const auto slot = ids_.acquire_slot(placed.key);
+    if (!slot) {
+      result_.short_of_ids = true;
+      report.invalid(indexed("spec.ports", port.index),
+                     "refused: all " + std::to_string(ids_.limits().service_ports) +
+                         " service ports of the configuration are in use");
+      return;
+    }
+    placed.slot = *slot;
+    describe(family, port, placed.block);
+    place_endpoints(*slot, merged, placed.block, report);
+    select_endpoints(merged, node_, placed.block);
+    set_empty_verdicts(node_.profile, placed.block);
+    result_.blocks.push_back(std::move(placed));
+  }
+
+  void describe(const NormalFamily& family, const NormalPort& port, core::ServicePort& b) const {
+    b.name = printed_name(service_.name, port.name);
+    b.family = family.family;
+    b.protocol = port.protocol;
+    b.port = port.port;
+    b.node_port = port.node_port;
+    b.health_check_node_port = normal_.health_check_node_port;
+    b.internal_policy = normal_.internal_policy;
+    b.external_policy = normal_.external_policy;
+    b.externally_accessible = port.node_port != 0 || family.externally_accessible;  // S-9
+    const bool internal_local = b.internal_policy == core::TrafficPolicy::kLocal;
+    const bool external_local = b.external_policy == core::TrafficPolicy::kLocal;
+    b.uses_cluster = !internal_local || b.externally_accessible;                      // S-10
+    b.uses_local = internal_local || (external_local && b.externally_accessible);     // S-11
+    b.affinity_seconds = normal_.affinity_seconds;
+    b.scheduler = normal_.extensions.scheduler;
+    b.scheduler_flags = normal_.extensions.scheduler_flags;
+    b.maglev_size = normal_.extensions.maglev_size;
+    b.mode = normal_.extensions.mode;
+    b.masquerade_external = masquerades_external(b.external_policy, b.mode);
+    b.created_unix_seconds = normal_.created;
+    b.allowed_sources = family.allowed_sources;
+    b.cluster_ip = family.cluster_ip;
+    b.external_ips = family.external_ips;
+    b.load_balancer_vips = family.load_balancer_vips;
+  }
+
+  /// Fills b.endpoints and takes out of `merged` what gets no id, so that both stay parallel.
+  void place_endpoints(core::ServiceSlot slot, std::vector<MergedEndpoint>& merged,
+                       core::ServicePort& b, Reporter& report) {
+    b.endpoints.reserve(merged.size());
+    const auto refused = [&](const MergedEndpoint& m) {
+      const auto id = ids_.acquire_endpoint(slot, m.address, m.port);
+      if (!id) {
+        result_.short_of_ids = true;
+        report.invalid("endpoints", m.identity + " of " + b.name + " refused: all " +
+                                        std::to_string(ids_.limits().endpoints) +
+                                        " endpoints of the configuration are in use");
+        return true;
+      }
+      core::Endpoint e;
+      e.address = m.address;
+      e.port = m.port;
+      e.weight = weight_of(normal_.extensions, m.identity, m.address, m.source->weight);
+      e.id = *id;
+      e.local = m.local;
+      e.ready = m.conditions.ready;
+      e.serving = m.conditions.serving;
+      e.terminating = m.conditions.terminating;
+      b.endpoints.push_back(e);
+      return false;
+    };
+    std::vector<MergedEndpoint> kept;
+    kept.reserve(merged.size());
+    for (MergedEndpoint& m : merged) {
+      if (!refused(m)) {
+        kept.push_back(std::move(m));
+      }
+    }
+    merged = std::move(kept);
+  }
+
+  const model::Service& service_;
+  const NodeContext& node_;
+  IdRegistry& ids_;
+  NormalService normal_;
+  ServiceResult result_;
+};
+
+}  // namespace
+
+ServiceResult compile_service(const model::Service& service,
+                              const std::vector<const model::EndpointSlice*>& slices,
+                              const NodeContext& node, IdRegistry& ids) {
+  return ServiceCompiler(service, node, ids).run(slices);
+}
+
+}  // namespace sluice::compile

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <vector>
+
+#include "control/compile/compile.h"
+#include "control/compile/id_registry.h"
+#include "control/compile/node_context.h"
+
+namespace sluice::compile {
+
+/// One block with its key and place.
+struct PlacedBlock {
+  ServicePortKey key;
+  core::ServiceSlot slot = core::ServiceSlot::kNone;
+  core::ServicePort block;
+};
+
+/// What one Service comes to on this node.
+struct ServiceResult {
+  std::vector<PlacedBlock> blocks;
+  std::vector<HealthPort> health_ports;
+  std::vector<ReportLine> lines;
+  bool short_of_ids = false;  ///< something was refused for want of a slot or an id
+};
+
+/// Applies the rules of sections 2..14 to one Service and its slices.
+/// @param slices sorted by name
+/// @param ids    asked for slots and endpoint ids; otherwise the function is pure
+[[nodiscard]] ServiceResult compile_service(const model::Service& service,
+                                            const std::vector<const model::EndpointSlice*>& slices,
+                                            const NodeContext& node, IdRegistry& ids);
+
+}  // namespace sluice::compile

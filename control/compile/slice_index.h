@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "control/model/model.h"
+
+namespace sluice::compile {
+
+/// Which slices belong to which Service (SL-2, O-8: also to one that does not exist yet).
+class SliceIndex {
+ public:
+  void rebuild(const model::ClusterState& state);
+  /// Takes over the present owner of each named slice. @return owners it had and has.
+  std::set<model::ObjectName> update(const model::ClusterState& state,
+                                     const std::vector<model::ObjectName>& slices);
+  /// Sorted by slice name.
+  [[nodiscard]] std::vector<const model::EndpointSlice*> slices_of(
+      const model::ClusterState& state, const model::ObjectName& service) const;
+
+ private:
+  void put(const model::EndpointSlice& slice);
+  std::map<model::ObjectName, std::set<model::ObjectName>> slices_;
+  std::map<model::ObjectName, model::ObjectName> owner_;
+};
+
+}  // namespace sluice::compile
