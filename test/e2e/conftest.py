@@ -1,0 +1,82 @@
+"""Fixtures: every test has its own namespaces, nginx servers and sluiced (conf/lab.py)."""
+
+import os
+import pathlib
+import re
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "conf"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import lab  # noqa: E402
+
+COUNTERS = ROOT / "dataplane" / "pipeline" / "counters.h"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--port-kind", default="af_xdp", choices=["af_xdp", "af_packet"])
+    parser.addoption("--binaries", default=os.environ.get("SLUICE_BINARIES",
+                                                          str(ROOT / "build" / "bin")))
+
+
+class Net(lab.Lab):
+    """A lab with what tests ask of sluiced."""
+
+    def apply(self, text):
+        path = self.dir / "objects.json"
+        path.write_text(text)
+        self.ctl("apply", "-f", path)
+
+    def replace(self, text):
+        path = self.dir / "snapshot.json"
+        path.write_text(text)
+        self.ctl("replace", "-f", path)
+
+    def counters(self):
+        """{name: sum over the workers}; absent means 0."""
+        answer = self.ctl_json("counters")
+        return {row["name"]: int(row.get("total", 0)) for row in answer.get("counters", [])}
+
+    def drops(self):
+        """Counters of class kDrop that are not 0."""
+        dropping = set(re.findall(r'X\(\w+, "(\w+)", kDrop', COUNTERS.read_text()))
+        return {name: value for name, value in self.counters().items()
+                if name in dropping and value}
+
+    def connections(self, *filters):
+        return self.ctl_json("conns", *filters).get("connections", [])
+
+
+@pytest.fixture
+def port_kind(request):
+    return request.config.getoption("--port-kind")
+
+
+@pytest.fixture
+def binaries(request):
+    return request.config.getoption("--binaries")
+
+
+@pytest.fixture
+def net(request, port_kind, binaries):
+    """Namespaces and nginx servers, no sluiced yet. A failing test prints sluiced's last lines."""
+    with Net(binaries=binaries, port_kind=port_kind) as made:
+        made.build()
+        made.start_backends()
+        yield made
+        report = getattr(request.node, "rep_call", None)
+        if report is not None and report.failed:
+            print(f"--- sluiced\n{made.log_tail(60)}")
+            if made.sluiced is not None and made.sluiced.poll() is None:
+                print(f"--- counters\n{made.ctl('counters', check=False).stdout}")
+                print(f"--- status\n{made.ctl('status', check=False).stdout}")
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item):
+    outcome = yield
+    report = outcome.get_result()
+    setattr(item, f"rep_{report.when}", report)

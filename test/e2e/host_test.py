@@ -1,0 +1,115 @@
+"""The gateway's own addresses live on while its ports carry Service traffic."""
+
+import json
+import re
+import subprocess
+
+import lab
+import objects
+from lab import back, front, url
+
+WORKERS = 2
+
+
+def start(net):
+    net.start_sluiced(WORKERS)
+    net.apply(objects.standard())
+
+
+def ping(net, name, address, count=10):
+    """Lost echo requests."""
+    done = net.run(name, "ping", "-q", "-c", count, "-i", "0.2", "-W", "2", address, check=False)
+    return int(re.search(r"(\d+)% packet loss", done.stdout)[1])
+
+
+def test_ping_to_the_gateway_is_answered_while_the_vip_is_loaded(net):
+    start(net)
+    load = net.start_traffic("c1", "http", front(100), 80, "--parallel", 16)
+
+    lost = {address: ping(net, "c2", address)
+            for address in (front(lab.GW), front(lab.GW, 6), back(lab.GW), front(100))}
+
+    result = net.stop_traffic(load)
+    assert lost == dict.fromkeys(lost, 0)
+    assert result["errors"] == {} and result["ok"] > 0
+
+
+def test_the_gateway_itself_reaches_its_neighbours(net):
+    start(net)
+
+    assert ping(net, "gw", front(11)) == 0
+    assert ping(net, "gw", back(12, 6)) == 0
+
+
+def test_clients_reach_backends_through_the_gateways_routing(net):
+    start(net)
+
+    assert ping(net, "c1", back(11)) == 0
+    assert net.run("c1", "curl", "-sSf", "-m", "5", url(back(12), 8080)).stdout.startswith("b2 ")
+
+
+ECHO = """
+import socket, sys
+server = socket.create_server(("::", 2222), family=socket.AF_INET6, dualstack_ipv6=True)
+print("ready", flush=True)
+while True:
+    peer, _ = server.accept()
+    while (data := peer.recv(4096)):
+        peer.sendall(data)
+    peer.close()
+"""
+TALK = """
+import socket, sys, time
+peer = socket.create_connection((sys.argv[1], 2222), timeout=5)
+for number in range(200):
+    line = b"keystroke %d\\n" % number
+    peer.sendall(line)
+    got = b""
+    while len(got) < len(line):
+        got += peer.recv(4096)
+    assert got == line
+    time.sleep(0.005)
+"""
+
+
+def test_an_interactive_tcp_session_to_the_gateway_lives_beside_the_load(net):
+    start(net)
+    echo = net.popen("gw", lab.PYTHON, "-c", ECHO, stdout=subprocess.PIPE, text=True)
+    assert echo.stdout.readline() == "ready\n"
+    load = net.start_traffic("c1", "http", front(101), 80, "--parallel", 16)
+
+    for address in (front(lab.GW), front(lab.GW, 6)):
+        net.run("c2", lab.PYTHON, "-c", TALK, address, timeout=30)
+
+    assert net.stop_traffic(load)["errors"] == {}
+
+
+def test_iperf3_to_the_gateway_lives_beside_the_load(net):
+    start(net)
+    server = net.popen("gw", "iperf3", "-s", "--forceflush", stdout=subprocess.PIPE, text=True)
+    assert any("listening" in server.stdout.readline() for _ in range(3))
+    load = net.start_traffic("c1", "http", front(100), 80, "--parallel", 4)
+
+    for direction in ([], ["-R"]):
+        done = net.run("c2", "iperf3", "-J", "-t", "2", "-b", "50M", "-c", front(lab.GW),
+                       *direction, timeout=30)
+        received = json.loads(done.stdout)["end"]["sum_received"]
+        assert received["bits_per_second"] > 20e6
+
+    assert net.stop_traffic(load)["errors"] == {}
+
+
+def test_the_kernel_of_the_gateway_answers_nothing_on_the_ports_themselves(net):
+    """On an af_packet port the kernel sees every frame too; it must stay silent (no RST for a
+    connection it does not know, no ARP answer, no ICMP)."""
+    start(net)
+    result = net.traffic("c1", "http", front(100), 80, "--count", 200)
+    result6 = net.traffic("c1", "http", front(100, 6), 80, "--count", 200)
+
+    assert result["errors"] == {} and result6["errors"] == {}
+    # Answers of the kernel's own are counted by its stack; the workers' frames bypass it.
+    resets = net.run("gw", "nstat", "-az", "TcpOutRsts", "IcmpOutDestUnreachs",
+                     "Icmp6OutDestUnreachs").stdout
+    for line in resets.splitlines()[1:]:
+        name, value = line.split()[:2]
+        assert (name, int(float(value))) == (name, 0)
