@@ -41,13 +41,22 @@ function(sluice_executable name)
   target_link_libraries(${name} PRIVATE sluice_flags sluice_warnings ${ARG_DEPS})
 endfunction()
 
-# sluice_test(name SOURCES a_test.cc ... DEPS lib ... [LABELS ...])   one GoogleTest binary in ctest
+# What a sanitizer run builds: every test binary, or those with the label "threads".
+add_custom_target(sluice_tests)
+add_custom_target(sluice_thread_tests)
+
+# sluice_test(name SOURCES a_test.cc ... DEPS lib ... [LABELS ...])   one GoogleTest binary in ctest.
+# Label "threads": the tests start threads of their own, so they also run under ThreadSanitizer.
 function(sluice_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE sluice_flags sluice_warnings ${ARG_DEPS} GTest::gmock_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
   add_test(NAME ${name} COMMAND ${name})
+  add_dependencies(sluice_tests ${name})
+  if("threads" IN_LIST ARG_LABELS)
+    add_dependencies(sluice_thread_tests ${name})
+  endif()
   if(ARG_LABELS)
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
   endif()
