@@ -33,7 +33,7 @@ void run_one(const Case& c, Subject& subject, Totals& totals) {
     return;
   }
   const Outcome outcome = subject.run(c);
-  if (outcome.not_applicable) {
+  if (outcome.not_applicable && outcome.failures.empty()) {
     totals.not_applicable.push_back(name + ": " + *outcome.not_applicable);
     return;
   }
