@@ -74,12 +74,21 @@ class RouteTable {
   /// Sorts; of equal prefixes the first given wins (the caller gives them by metric).
   explicit RouteTable(std::vector<Route> routes);
   RouteTable() = default;
-  /// @return nullptr: no route (the packet goes to the host).
+  /// @return nullptr: no route (the packet goes to the host). Cost: one binary search for each
+  /// prefix length in use.
   [[nodiscard]] const Route* find(const core::IpAddress& to) const noexcept;
   [[nodiscard]] const std::vector<Route>& routes() const noexcept { return routes_; }
 
  private:
+  /// Routes of one family and prefix length: routes_[begin, end), sorted by address.
+  struct Group {
+    core::Family family;
+    unsigned length;
+    std::size_t begin;
+    std::size_t end;
+  };
   std::vector<Route> routes_;
+  std::vector<Group> groups_;  ///< longest first within a family
 };
 
 }  // namespace sluice::pipeline

@@ -11,7 +11,7 @@ namespace sluice::pipeline {
 /// Index of a port in the configuration's order. Queue numbers are the I/O layer's business.
 enum class PortIndex : std::uint8_t { kNone = 0xff };
 inline constexpr std::size_t kMaxPorts = 16;
-inline constexpr std::size_t kMaxWorkers = 64;
+inline constexpr std::size_t kMaxWorkers = 128;
 inline constexpr std::size_t kBurst = 32;
 
 /// Where a frame came from. The host side of port p is the tap slc-p.

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dataplane/core/conn/entry.h"
+#include "dataplane/pipeline/packet.h"
+#include "dataplane/pipeline/spsc_ring.h"
+
+namespace sluice::pipeline {
+
+/// How far a packet has come in the owner procedure. It only grows, so nothing circles: a worker
+/// hands a packet on only to a later stage.
+enum class Stage : std::uint8_t {
+  kFresh = 0,     ///< as it came from a port
+  kFragment = 1,  ///< at the worker that collects the pieces of its datagram
+  kOwner = 2,     ///< at the worker that owns the flow: no further question who that is
+  kHome = 3,      ///< at the affinity home worker of its client
+  kPicked = 4,    ///< back at the owner with the home worker's choice
+};
+
+/// Ports that the first fragment of a datagram gave to a later one.
+struct FragmentPorts {
+  core::Be16 sport;
+  core::Be16 dport;
+};
+
+/// A packet on its way to another worker, by value.
+struct HandoverMessage {
+  Packet packet;
+  Stage stage = Stage::kFresh;
+  bool has_ports = false;        ///< `ports` come from the first fragment
+  std::uint16_t from = 0;        ///< worker that sent it
+  FragmentPorts ports;
+  /// Affinity: the home worker's choice (stages kHome and kPicked).
+  core::EndpointId picked = core::EndpointId::kNone;
+  std::uint32_t picked_generation = 0;
+  std::uint32_t pending_entry = 0;
+};
+
+using HandoverRing = SpscRing<HandoverMessage>;
+
+/// One ring for each ordered pair of workers. Owned by the group, used by its workers.
+class HandoverRings {
+ public:
+  /// @param ring_size  packets a ring can hold; 512 is 16 full bursts.
+  explicit HandoverRings(std::size_t workers, std::size_t ring_size = 512)
+      : workers_(workers), rings_(workers * workers) {
+    for (std::size_t from = 0; from < workers; ++from) {
+      for (std::size_t to = 0; to < workers; ++to) {
+        if (from != to) {
+          rings_[from * workers + to] = std::make_unique<HandoverRing>(ring_size);
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] std::size_t workers() const noexcept { return workers_; }
+  /// Precondition: from != to, both below workers().
+  [[nodiscard]] HandoverRing& ring(std::size_t from, std::size_t to) noexcept {
+    return *rings_[from * workers_ + to];
+  }
+
+ private:
+  std::size_t workers_;
+  std::vector<std::unique_ptr<HandoverRing>> rings_;
+};
+
+}  // namespace sluice::pipeline

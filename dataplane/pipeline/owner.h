@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "dataplane/core/net/address.h"
+#include "dataplane/core/net/flow_key.h"
+#include "dataplane/core/net/toeplitz.h"
+#include "dataplane/pipeline/worker_tables.h"
+
+namespace sluice::pipeline {
+
+// Which worker a connection lives on (design section 5, owner rule). A NIC that hashes requests by
+// source and replies by destination with the same key and table delivers each packet to its owner;
+// correctness never depends on that.
+
+/// Immutable policy, the same for all workers of a group. Thread: any.
+class OwnerMap {
+ public:
+  struct Config {
+    std::size_t workers = 1;                ///< 1..kMaxWorkers
+    std::span<const std::uint8_t> rss_key;  ///< 40 or 52 bytes; empty: the built-in key
+    /// Redirection table of the ports: hash (low bits) -> worker. Power of two; empty: 128 entries
+    /// over the workers in turn.
+    std::vector<std::uint16_t> reta;
+    /// Test only: every packet belongs to the worker after the one it would, so that well-steered
+    /// traffic is always handed over. Does not touch who uses which source port.
+    bool inverted = false;
+  };
+  explicit OwnerMap(const Config& config);
+
+  [[nodiscard]] std::size_t workers() const noexcept { return workers_; }
+  /// Owner of a flow whose client side (source of a request, destination of a reply) is this.
+  [[nodiscard]] std::size_t of_client(const core::IpAddress& address,
+                                      core::Be16 port) const noexcept {
+    const std::uint32_t hash =
+        address.is_v4() ? toeplitz_(address.v4(), port) : toeplitz_(address.v6(), port);
+    return reta_[hash & (reta_.size() - 1)];
+  }
+  /// Worker where the pieces of a datagram meet.
+  [[nodiscard]] std::size_t of_fragment(const core::IpAddress& src, const core::IpAddress& dst,
+                                        std::uint32_t id, std::uint8_t protocol) const noexcept;
+
+ private:
+  std::size_t workers_;
+  core::Toeplitz toeplitz_;
+  std::vector<std::uint16_t> reta_;
+};
+
+/// What the steering book makes of a packet without a connection on this worker.
+enum class FlowClass : std::uint8_t {
+  kToSourceAddress,  ///< step 4: to an address and port of source translation
+  kRequest,          ///< step 5: to a frontend
+  kReply,            ///< step 6: from a backend
+  kDirect,           ///< step 7: TCP SYN to a backend, past its Service
+  kNone,             ///< step 8: no owner
+};
+
+struct Ownership {
+  FlowClass cls = FlowClass::kNone;
+  std::size_t worker = 0;  ///< meaningless for kNone
+};
+
+/// Steps 4 to 8 of the owner procedure.
+/// @param tcp_syn  the packet opens a TCP connection.
+[[nodiscard]] Ownership owner_of(const WorkerTables& tables, const OwnerMap& map,
+                                 const core::FlowTuple& tuple, bool tcp_syn) noexcept;
+
+/// True when source translation may use this address (of the pool, or of a port).
+[[nodiscard]] bool is_source_address(const WorkerTables& tables,
+                                     const core::IpAddress& address) noexcept;
+
+}  // namespace sluice::pipeline

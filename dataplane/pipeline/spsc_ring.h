@@ -1,0 +1,76 @@
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace sluice::pipeline {
+
+/// Bounded queue of values with one producer and one consumer thread.
+///
+/// Each side keeps a copy of the other side's index and looks at the shared one only when the copy
+/// says "full" or "empty", so that a steady flow moves one cache line per several elements.
+///
+/// Memory order: the producer writes the element, then stores `tail_` with release; the consumer
+/// loads it with acquire, so it sees the element and everything the producer did before (also the
+/// tables it had loaded: a packet is never handled by an older table than it was decided with).
+/// `head_` the same the other way, so a slot is overwritten only after it was read.
+///
+/// Thread: push() and publish() producer only, pop() consumer only, size() any (approximate).
+template <class T>
+class SpscRing {
+ public:
+  /// @param capacity  rounded up to a power of two, at least 2.
+  explicit SpscRing(std::size_t capacity)
+      : mask_(std::bit_ceil(capacity < 2 ? std::size_t{2} : capacity) - 1),
+        slots_(std::make_unique<T[]>(mask_ + 1)) {}
+
+  /// @return false: full, nothing was stored.
+  [[nodiscard]] bool push(const T& value) noexcept {
+    const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+    if (tail - head_seen_ > mask_) {
+      head_seen_ = head_.load(std::memory_order_acquire);
+      if (tail - head_seen_ > mask_) {
+        return false;
+      }
+    }
+    slots_[tail & mask_] = value;
+    tail_.store(tail + 1, std::memory_order_release);
+    return true;
+  }
+
+  /// Takes up to n elements. @return how many.
+  std::size_t pop(T* out, std::size_t n) noexcept {
+    const std::uint64_t head = head_.load(std::memory_order_relaxed);
+    if (tail_seen_ == head) {
+      tail_seen_ = tail_.load(std::memory_order_acquire);
+    }
+    const std::uint64_t there = tail_seen_ - head;
+    const std::size_t count = there < n ? static_cast<std::size_t>(there) : n;
+    for (std::size_t i = 0; i < count; ++i) {
+      out[i] = slots_[(head + i) & mask_];
+    }
+    if (count != 0) {
+      head_.store(head + count, std::memory_order_release);
+    }
+    return count;
+  }
+
+  [[nodiscard]] std::size_t capacity() const noexcept { return mask_ + 1; }
+  [[nodiscard]] std::size_t size() const noexcept {
+    return static_cast<std::size_t>(tail_.load(std::memory_order_acquire) -
+                                    head_.load(std::memory_order_acquire));
+  }
+
+ private:
+  const std::size_t mask_;
+  const std::unique_ptr<T[]> slots_;
+  alignas(64) std::atomic<std::uint64_t> tail_{0};
+  std::uint64_t head_seen_ = 0;  // producer's copy
+  alignas(64) std::atomic<std::uint64_t> head_{0};
+  std::uint64_t tail_seen_ = 0;  // consumer's copy
+};
+
+}  // namespace sluice::pipeline

@@ -1,0 +1,115 @@
+#pragma once
+
+// Stage: out by a port, to the host, or away. Every frame ends in one of these functions, each of
+// which counts it once. Included by worker.h.
+
+#include "dataplane/pipeline/worker.h"
+
+namespace sluice::pipeline {
+
+/// Where to send what is meant for `to`. Once per new flow, and when the epoch moved.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+auto Worker<Io, I4, I6, C>::resolve(const core::IpAddress& to) const noexcept -> Hop {
+  if (is_host_address(*tables_, to)) {
+    return {kHostHop, PortIndex::kNone, to};
+  }
+  const Route* route = tables_->routes->find(to);
+  if (route == nullptr) {
+    return {kHostHop, PortIndex::kNone, to};
+  }
+  const core::IpAddress& via = route->gateway.has_value() ? *route->gateway : to;
+  return {links_.hops.find(route->port, via), route->port, via};
+}
+
+/// Sends a translated packet. Unknown neighbours are asked for while the packet waits.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::send(const Packet& packet, const Hop& hop) noexcept {
+  if (hop.index == NextHopIndex::kNone) {
+    wait_for_neighbour(packet, hop);
+    return;
+  }
+  const NextHopWord word = links_.hops.read(hop.index);
+  switch (word.state()) {
+    case NeighbourState::kReachable:
+      put_on_wire(packet, word);
+      return;
+    case NeighbourState::kHost:
+      port_info(packet.port).mac.store(packet.data);  // the tap takes what is for its own address
+      give_to_host(packet, Counter::kHostNoRoute);
+      return;
+    case NeighbourState::kFailed:
+      if (failed_asked_at_ != now_) {
+        failed_asked_at_ = now_;
+        ask_for(hop);  // once a tick: it may have come back
+      }
+      drop(packet, Counter::kHopFailed);
+      return;
+    case NeighbourState::kUnused:
+    case NeighbourState::kUnresolved:
+      wait_for_neighbour(packet, hop);
+      return;
+  }
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::wait_for_neighbour(const Packet& packet, const Hop& hop) noexcept {
+  switch (waiting_.add(hop.port, hop.via, packet, now_)) {
+    case HopQueue::Added::kFirst:
+      ask_for(hop);
+      break;
+    case HopQueue::Added::kYes:
+      break;
+    case HopQueue::Added::kFull:
+      drop(packet, Counter::kHopQueueFull);
+      return;
+  }
+  counters_.set(Counter::kHeldNeighbour, waiting_.held());
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::ask_for(const Hop& hop) noexcept {
+  const bool asked = links_.requests.push({hop.port, hop.via});
+  counters_.add(asked ? Counter::kHopRequested : Counter::kHopRequestLost);
+}
+
+/// Both Ethernet addresses in two stores; the EtherType stays.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+inline void Worker<Io, I4, I6, C>::put_on_wire(const Packet& packet, NextHopWord word) noexcept {
+  constexpr std::uint64_t kMacMask = (std::uint64_t{1} << 48) - 1;
+  const FastPort& out = fast_[static_cast<std::size_t>(word.port()) % kMaxPorts];
+  const std::uint64_t head = (word.raw & kMacMask) | out.source_mac;
+  std::memcpy(packet.data, &head, 8);
+  std::memcpy(packet.data + 8, &out.source_tail, 4);
+  io_.transmit(word.port(), packet);
+  ++queued_;
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::give_to_host(const Packet& packet, Counter why) noexcept {
+  if (io_.to_host(packet)) {
+    counters_.add(why);
+  } else {
+    drop(packet, Counter::kHostRingFull);
+  }
+}
+
+/// Not ours: what came from the wire goes to the host, what the host sent leaves by the port. Both
+/// unchanged.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::pass(std::uint32_t i, Counter why) noexcept {
+  const Packet& p = batch_.packets[i];
+  if (p.origin == Origin::kWire) {
+    give_to_host(p, why);
+  } else {
+    io_.transmit(p.port, p);
+    ++queued_;
+  }
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::drop(const Packet& packet, Counter why) noexcept {
+  counters_.add(why);
+  io_.drop(packet);
+}
+
+}  // namespace sluice::pipeline

@@ -1,0 +1,114 @@
+#pragma once
+
+// Stage: packets of a known connection that are more than plain: another state, a changed table, a
+// next hop to be found, TTL or size at their limit. Included by worker.h.
+//
+// An entry is judged again when its epoch is not the tables'. Established TCP keeps its backend
+// (M-8) whatever left; a UDP flow moves when its endpoint no longer serves and another does (CT-2 to
+// CT-4); a SYN never goes to an endpoint that left (F13). Flows of a Service that left go on until
+// they end or idle out.
+
+#include "dataplane/pipeline/worker.h"
+
+namespace sluice::pipeline {
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+auto Worker<Io, I4, I6, C>::judge(core::EntryIndex at, core::Direction d,
+                                  std::uint8_t signal) noexcept -> Judgement {
+  auto& table = conns<F>();
+  auto& entry = table.entry(at);
+  if (table.reusable(at, d, signal)) {
+    return Judgement::kDecideAnew;  // F4, F19
+  }
+  if (entry.epoch != epoch_) {
+    counters_.add(Counter::kConnJudged);
+    const Judgement judgement = judge_destination<F>(at, d);
+    if (judgement == Judgement::kDecideAnew) {
+      return judgement;  // the epoch stays old until somebody has decided
+    }
+  }
+  constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck | core::kTcpRst;
+  const bool syn = d == core::Direction::kForward && (signal & kOpening) == core::kTcpSyn;
+  return syn && (entry.flags & core::kEntryDetached) != 0 ? Judgement::kDecideAnew
+                                                          : Judgement::kGoOn;
+}
+
+/// What has become of the entry's destination. Sets epoch and kEntryDetached when the flow goes on.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+auto Worker<Io, I4, I6, C>::judge_destination(core::EntryIndex at, core::Direction d) noexcept
+    -> Judgement {
+  auto& entry = conns<F>().entry(at);
+  const core::ServicePort* service = tables_->table->service(entry.service);
+  const core::IpAddress backend(entry.backend);
+  const std::uint16_t port = entry.backend_port.host();
+  const core::Endpoint* endpoint =
+      service == nullptr ? nullptr : service->find_endpoint(backend, port);
+  const bool udp = entry.proto == core::kIpProtoUdp;
+  const bool stays = endpoint != nullptr && (!udp || endpoint->serving);
+  if (!stays && udp) {
+    // The frontend may lead elsewhere by now: to a Service made anew, or to other endpoints.
+    const core::ServicePort* present =
+        service_of_frontend(*tables_->table, core::IpAddress(entry.vip), entry.vip_port.host(),
+                            core::Protocol::kUdp);
+    const core::Endpoint* same =
+        present == nullptr ? nullptr : present->find_endpoint(backend, port);
+    const bool moves = present != nullptr && (same == nullptr || !same->serving) &&
+                       any_serving(*present);
+    if (moves && d == core::Direction::kForward) {
+      return Judgement::kDecideAnew;
+    }
+    if (moves) {
+      return Judgement::kGoOn;  // an answer under way; the client's next datagram moves
+    }
+  }
+  if (!stays && (entry.flags & core::kEntryDetached) == 0) {
+    counters_.add(Counter::kConnDetached);
+  }
+  entry.flags = static_cast<std::uint8_t>(stays ? entry.flags & ~core::kEntryDetached
+                                                : entry.flags | core::kEntryDetached);
+  entry.to_backend = NextHopIndex::kNone;  // routes may have changed, too
+  entry.to_client = NextHopIndex::kNone;
+  entry.epoch = epoch_;
+  return Judgement::kGoOn;
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+void Worker<Io, I4, I6, C>::forward_by_entry(std::uint32_t i, core::EntryIndex at,
+                                             core::Direction d) noexcept {
+  auto& table = conns<F>();
+  auto& entry = table.entry(at);
+  const Packet& p = batch_.packets[i];
+  const core::ParsedFrame& f = batch_.parsed[i];
+  if (f.hop_limit <= 1) {
+    answer_ttl_expired(i);
+    return;
+  }
+  const bool forward = d == core::Direction::kForward;
+  NextHopIndex& known = forward ? entry.to_backend : entry.to_client;
+  Hop hop{known, PortIndex::kNone, {}};
+  if (known == NextHopIndex::kNone || links_.hops.read(known).state() != NeighbourState::kReachable) {
+    hop = resolve(core::IpAddress(forward ? entry.backend : entry.client));
+    known = hop.index;
+  } else {
+    hop.port = links_.hops.read(known).port();
+  }
+  if (hop.index != kHostHop && f.ip_length > port_info(hop.port).mtu) {
+    answer_too_big(i, port_info(hop.port).mtu);
+    return;
+  }
+  const auto translation = translation_of<F>(entry, d);
+  const bool flow = f.kind == core::FrameKind::kFlow4 || f.kind == core::FrameKind::kFlow6;
+  if (flow) {
+    core::translate(p.data, f, translation);
+  } else if (!core::translate_fragment(p.data, f, translation)) {
+    drop(p, Counter::kFragmentNoFlow);
+    return;
+  }
+  table.on_packet(at, d, f.tcp_flags, now_);
+  send(p, hop);
+}
+
+}  // namespace sluice::pipeline

@@ -1,0 +1,70 @@
+#pragma once
+
+// Stage: bulk lookup of one family's flows and the plain established packet, which reads its entry,
+// the next-hop word and nothing else. Included by worker.h.
+
+#include "dataplane/pipeline/worker.h"
+
+namespace sluice::pipeline {
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+void Worker<Io, I4, I6, C>::serve_flows() noexcept {
+  constexpr bool kV4 = F::kFamily == core::Family::kIpv4;
+  const std::uint32_t n = kV4 ? batch_.flows4_size : batch_.flows6_size;
+  if (n == 0) {
+    return;
+  }
+  const auto& places = kV4 ? batch_.flows4 : batch_.flows6;
+  auto& table = conns<F>();
+  const typename F::Key* keys[kBurst];
+  std::uint32_t hashes[kBurst];
+  core::KeyData hits[kBurst];
+  for (std::uint32_t k = 0; k < n; ++k) {
+    keys[k] = &key_of<F>(places[k]);
+    hashes[k] = table.hash(*keys[k]);
+  }
+  const std::uint64_t found = table.find_bulk(keys, hashes, n, hits);
+  for (std::uint32_t k = 0; k < n; ++k) {
+    if ((found >> k & 1) != 0) [[likely]] {
+      serve_hit<F>(places[k], hits[k]);
+    } else {
+      misses_[misses_size_++] = places[k];
+    }
+  }
+  const auto known = static_cast<std::uint32_t>(std::popcount(found));
+  counters_.add(Counter::kConnHits, known);
+  if (known != n) {
+    counters_.add(Counter::kConnMisses, n - known);
+  }
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+inline void Worker<Io, I4, I6, C>::serve_hit(std::uint32_t i, core::KeyData hit) noexcept {
+  auto& entry = conns<F>().entry(hit.entry());
+  const core::Direction d = hit.direction();
+  const core::ParsedFrame& f = batch_.parsed[i];
+  const Packet& p = batch_.packets[i];
+  const NextHopIndex hop = d == core::Direction::kForward ? entry.to_backend : entry.to_client;
+  const bool plain = entry.epoch == epoch_ && core::is_steady(entry.state, f.tcp_flags) &&
+                     f.hop_limit > 1 && hop != NextHopIndex::kNone;
+  if (plain) [[likely]] {
+    const NextHopWord word = links_.hops.read(hop);
+    const FastPort& out = fast_[static_cast<std::size_t>(word.port()) % kMaxPorts];
+    if (word.state() == NeighbourState::kReachable && p.total <= out.max_frame) [[likely]] {
+      entry.last_seen = now_;
+      core::translate(p.data, f, translation_of<F>(entry, d));
+      put_on_wire(p, word);
+      return;
+    }
+  }
+  if (judge<F>(hit.entry(), d, f.tcp_flags) == Judgement::kDecideAnew) {
+    misses_[misses_size_++] = static_cast<std::uint8_t>(i);
+    changed_ = true;  // makes the miss stage look again
+    return;
+  }
+  forward_by_entry<F>(i, hit.entry(), d);
+}
+
+}  // namespace sluice::pipeline

@@ -1,0 +1,264 @@
+#pragma once
+
+// Stage: packets without a connection on this worker: whose they are (owner procedure, steps 4 to
+// 8), and what a new flow gets. Included by worker.h.
+
+#include "dataplane/pipeline/worker.h"
+
+namespace sluice::pipeline {
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::serve_misses() noexcept {
+  for (std::uint32_t k = 0; k < misses_size_; ++k) {
+    const std::uint32_t i = misses_[k];
+    if (batch_.parsed[i].family == core::Family::kIpv4) {
+      serve_miss<core::Ipv4>(i);
+    } else {
+      serve_miss<core::Ipv6>(i);
+    }
+  }
+}
+
+/// A connection may have come since the bulk lookup (by an earlier packet of this batch), or is to
+/// be decided anew. @return true: served.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+bool Worker<Io, I4, I6, C>::serve_as_hit(std::uint32_t i) noexcept {
+  auto& table = conns<F>();
+  const auto found = table.find(key_of<F>(i));
+  if (!found) {
+    return false;
+  }
+  const std::uint8_t signal = batch_.parsed[i].tcp_flags;
+  if (judge<F>(found.index, found.direction, signal) == Judgement::kGoOn) {
+    forward_by_entry<F>(i, found.index, found.direction);
+    return true;
+  }
+  counters_.add(table.reusable(found.index, found.direction, signal) ? Counter::kConnReused
+                                                                     : Counter::kConnRedecided);
+  table.remove(found.index, releaser_);
+  return false;
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
+  if (changed_ && serve_as_hit<F>(i)) {
+    return;
+  }
+  const core::ParsedFrame& f = batch_.parsed[i];
+  const core::FlowTuple tuple = tuple_of(key_of<F>(i));
+  constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck;
+  const bool syn = (f.tcp_flags & kOpening) == core::kTcpSyn;
+  const Ownership owner = owner_of(*tables_, links_.owners, tuple, syn);
+  if (owner.cls != FlowClass::kNone && owner.worker != config_.index &&
+      batch_.stages[i] < Stage::kOwner) {
+    hand_over(i, owner.worker, Stage::kOwner);
+    return;
+  }
+  switch (owner.cls) {
+    case FlowClass::kRequest:
+      serve_request<F>(i, tuple);
+      return;
+    case FlowClass::kDirect:
+      clear_direct<F>(key_of<F>(i));
+      pass(i, Counter::kHostPass);
+      return;
+    case FlowClass::kToSourceAddress:
+      pass(i, Counter::kHostNoEntry);
+      return;
+    case FlowClass::kReply:
+      // F24: whether this is a direct flow or what is left of a translated one only the host can
+      // tell; it never leaves by a port as it is.
+      pass(i, f.protocol == core::kIpProtoTcp && !syn ? Counter::kHostNoEntry
+                                                      : Counter::kHostPass);
+      return;
+    case FlowClass::kNone:
+      serve_request<F>(i, tuple);  // stray cluster IPs are refused by rule, the rest passes
+      return;
+  }
+}
+
+/// A direct connection to a backend must not meet a finished translated one that holds its reverse
+/// key (F22).
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+void Worker<Io, I4, I6, C>::clear_direct(const typename F::Key& key) noexcept {
+  auto& table = conns<F>();
+  const auto found = table.find(key.reversed());
+  if (found && core::in_states(table.entry(found.index).state, core::kClosingStates)) {
+    table.remove(found.index, releaser_);
+    counters_.add(Counter::kConnDirectCleared);
+    changed_ = true;
+  }
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::hand_over(std::uint32_t i, std::size_t worker, Stage stage) noexcept {
+  HandoverMessage message;
+  message.packet = batch_.packets[i];
+  message.stage = stage;
+  message.from = static_cast<std::uint16_t>(config_.index);
+  message.has_ports = (batch_.has_ports >> i & 1) != 0;
+  message.ports = batch_.ports[i];
+  counters_.add(Counter::kSteeringMisses);
+  if (links_.rings.ring(config_.index, worker).push(message)) {
+    counters_.add(Counter::kHandoverSent);
+  } else {
+    drop(batch_.packets[i], Counter::kHandoverRingFull);
+  }
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple& tuple) noexcept {
+  const core::ParsedFrame& f = batch_.parsed[i];
+  const Packet& p = batch_.packets[i];
+  const core::Flow flow{tuple, p.origin == Origin::kHost ? std::string_view{}
+                                                         : port_info(p.port).ingress};
+  const core::Decision decision = core::decide(*tables_->table, flow);
+  if (decision.verdict != core::FlowVerdict::kForward) {
+    refuse(i, decision);
+    return;
+  }
+  const bool later_fragment = f.l4_offset == 0;
+  if (later_fragment) {
+    drop(p, Counter::kFragmentNoFlow);
+    return;
+  }
+  constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck | core::kTcpRst;
+  if (f.protocol == core::kIpProtoTcp && (f.tcp_flags & kOpening) != core::kTcpSyn) {
+    reject(i);  // a connection this node does not know: fail at once (F13)
+    return;
+  }
+  if (burst_full_ && opened_in_poll_ >= config_.new_flow_budget) {
+    drop(p, Counter::kConnNewFlowBudget);
+    return;
+  }
+  if (f.hop_limit <= 1) {
+    answer_ttl_expired(i);
+    return;
+  }
+  open_flow<F>(i, flow, decision);
+}
+
+/// Picks a candidate and creates the connection. A reply key that a live flow holds (one UDP
+/// socket, two VIPs, one backend) leads to another candidate, and when there is none to source
+/// translation.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+void Worker<Io, I4, I6, C>::open_flow(std::uint32_t i, const core::Flow& flow,
+                                      const core::Decision& decision) noexcept {
+  constexpr std::size_t kTries = 8;
+  const auto& service = *decision.service;
+  const std::uint64_t hash = scheduler_.next_random();
+  const core::EndpointIndex first = core::pick(decision, decision.eligible, hash, scheduler_);
+  const Packet& p = batch_.packets[i];
+  if (first == core::EndpointIndex::kNone) {
+    drop(p, Counter::kConnModeUnsupported);
+    return;
+  }
+  core::CreateOutcome outcome{core::CreateResult::kReplyClash, core::EntryIndex::kNone,
+                              core::Direction::kForward};
+  bool exhausted = false;
+  const std::size_t others = decision.eligible.size() < kTries ? decision.eligible.size() : kTries;
+  outcome = try_candidate<F>(i, flow, decision, service.endpoint(first), false, exhausted);
+  for (std::size_t n = 0; n < others && outcome.result == core::CreateResult::kReplyClash; ++n) {
+    const core::EndpointIndex next = decision.eligible[(hash + n) % decision.eligible.size()];
+    if (next != first) {
+      outcome = try_candidate<F>(i, flow, decision, service.endpoint(next), false, exhausted);
+    }
+  }
+  if (outcome.result == core::CreateResult::kReplyClash && !exhausted) {
+    outcome = try_candidate<F>(i, flow, decision, service.endpoint(first), true, exhausted);
+  }
+  switch (outcome.result) {
+    case core::CreateResult::kCreated:
+    case core::CreateResult::kExists:
+      forward_by_entry<F>(i, outcome.index, outcome.direction);
+      return;
+    case core::CreateResult::kFull:
+      drop(p, Counter::kConnTableFull);
+      return;
+    case core::CreateResult::kReplyClash:
+      drop(p, exhausted ? Counter::kConnSnatExhausted : Counter::kConnClashUnsolved);
+      return;
+  }
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const core::Flow& flow,
+                                                         const core::Decision& decision,
+                                                         const core::Endpoint& chosen,
+                                                         bool translate_source,
+                                                         bool& exhausted) noexcept {
+  auto& table = conns<F>();
+  core::NewConn<F> conn;
+  conn.forward = key_of<F>(i);
+  conn.forward_hash = table.hash(conn.forward);
+  conn.reply = conn.forward.reversed();
+  conn.reply.src = address_as<F>(chosen.address);
+  conn.reply.sport = core::Be16::from_host(chosen.port);
+  conn.epoch = epoch_;
+  conn.service = decision.slot;
+  conn.endpoint = chosen.id;
+  const Hop hop = resolve(chosen.address);
+  conn.to_backend = hop.index;
+  conn.mode = translate_source ? core::ForwardingMode::kFullNat
+                               : core::effective_mode(decision, flow, chosen);
+  if (conn.mode == core::ForwardingMode::kFullNat) {
+    if (!choose_source<F>(conn, hop.port)) {
+      exhausted = true;
+      return {core::CreateResult::kReplyClash, core::EntryIndex::kNone, core::Direction::kForward};
+    }
+  } else {
+    conn.mode = core::ForwardingMode::kNat;
+  }
+  const auto translation = core::Translation<F>::between(conn.forward, conn.reply.reversed());
+  conn.l3_delta = translation.l3.raw();
+  conn.l4_delta = translation.l4.raw();
+  const core::CreateOutcome outcome = table.create(conn, now_ns_, releaser_);
+  if (outcome.result == core::CreateResult::kCreated) {
+    links_.counts.opened(config_.index, chosen.id);
+    counters_.add(Counter::kConnCreated);
+    ++opened_in_poll_;
+    changed_ = true;
+  } else if (outcome.result == core::CreateResult::kReplyClash) {
+    counters_.add(Counter::kConnReplyClash);
+  }
+  return outcome;
+}
+
+[[nodiscard]] inline Counter counter_of_rule(core::DecisionReason reason) noexcept {
+  switch (reason) {
+    case core::DecisionReason::kSourceNotAllowed:
+      return Counter::kRuleSourceNotAllowed;
+    case core::DecisionReason::kNoLocalEndpoints:
+      return Counter::kRuleNoLocalEndpoints;
+    case core::DecisionReason::kNoEndpoints:
+      return Counter::kRuleNoEndpoints;
+    case core::DecisionReason::kStrayServiceCidr:
+      return Counter::kRuleStrayServiceCidr;
+    default:
+      return Counter::kRuleOther;
+  }
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::refuse(std::uint32_t i, const core::Decision& decision) noexcept {
+  switch (decision.verdict) {
+    case core::FlowVerdict::kReject:
+      reject(i);
+      return;
+    case core::FlowVerdict::kDrop:
+      drop(batch_.packets[i], counter_of_rule(decision.reason));
+      return;
+    case core::FlowVerdict::kForward:
+    case core::FlowVerdict::kPass:
+      pass(i, Counter::kHostPass);
+      return;
+  }
+}
+
+}  // namespace sluice::pipeline

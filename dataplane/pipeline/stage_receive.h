@@ -1,0 +1,131 @@
+#pragma once
+
+// Stage: frames into the batch, and what a poll reads once. Included by worker.h.
+
+#include "dataplane/pipeline/worker.h"
+
+namespace sluice::pipeline {
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+std::size_t Worker<Io, I4, I6, C>::receive() noexcept {
+  const std::size_t n = io_.receive(batch_.packets.data(), kBurst);
+  batch_.size = static_cast<std::uint32_t>(n);
+  batch_.has_ports = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    batch_.stages[i] = Stage::kFresh;
+  }
+  burst_full_ = n == kBurst;
+  opened_in_poll_ = 0;
+  ring_bursts_ = 0;
+  host_asked_ = false;
+  if (n != 0) {
+    counters_.add(Counter::kRxFrames, n);
+    counters_.add(Counter::kBurstsFull, burst_full_ ? 1 : 0);
+  }
+  return n;
+}
+
+/// Fills the batch from the rings to this worker, which are served in turn.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+bool Worker<Io, I4, I6, C>::receive_handed_over() noexcept {
+  const std::size_t workers = config_.workers;
+  if (workers == 1 || ring_bursts_ == kRingBursts) {
+    return false;
+  }
+  ++ring_bursts_;
+  std::array<HandoverMessage, kBurst> messages;
+  std::size_t n = 0;
+  for (std::size_t turn = 0; turn < workers && n < kBurst; ++turn) {
+    ring_turn_ = ring_turn_ + 1 < workers ? ring_turn_ + 1 : 0;
+    if (ring_turn_ != config_.index) {
+      auto& ring = links_.rings.ring(ring_turn_, config_.index);
+      n += ring.pop(messages.data() + n, kBurst - n);
+    }
+  }
+  batch_.size = static_cast<std::uint32_t>(n);
+  batch_.has_ports = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    batch_.packets[i] = messages[i].packet;
+    batch_.stages[i] = messages[i].stage;
+    batch_.ports[i] = messages[i].ports;
+    batch_.has_ports |= messages[i].has_ports ? 1u << i : 0u;
+    __builtin_prefetch(messages[i].packet.data);
+  }
+  counters_.add(Counter::kHandoverReceived, n);
+  return n != 0;
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+bool Worker<Io, I4, I6, C>::receive_from_host() noexcept {
+  if (host_asked_) {
+    return false;
+  }
+  host_asked_ = true;
+  const std::size_t n = io_.receive_from_host(batch_.packets.data(), kBurst);
+  batch_.size = static_cast<std::uint32_t>(n);
+  batch_.has_ports = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    batch_.stages[i] = Stage::kFresh;
+  }
+  counters_.add(Counter::kRxHostFrames, n);
+  return n != 0;
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::open_poll() noexcept {
+  open_tables();
+  now_ns_ = clock_.now_ns();
+  now_ = core::tick_of_ns(now_ns_);
+}
+
+/// Takes the current tables and gives up the older ones. Called after each source of frames: a
+/// packet from a ring must not be older than the tables it meets.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::open_tables() noexcept {
+  tables_ = links_.tables.load(config_.index);
+  if (tables_ != nullptr && tables_->sequence != sequence_) [[unlikely]] {
+    take_over_tables();
+  }
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::take_over_tables() noexcept {
+  sequence_ = tables_->sequence;
+  epoch_ = tables_->epoch;
+  partial_csum_ = 0;
+  for (std::size_t p = 0; p < kMaxPorts; ++p) {
+    const PortInfo& info = (*tables_->ports)[p];
+    FastPort& fast = fast_[p];
+    std::uint64_t mac = 0;
+    std::memcpy(&mac, info.mac.bytes.data(), 6);
+    fast.own_mac = mac;
+    fast.source_mac = mac << 48;
+    fast.source_tail = static_cast<std::uint32_t>(mac >> 16);
+    fast.max_frame = info.present ? info.mtu + 14u : 0;
+    partial_csum_ |= info.present && info.rx_partial_csum ? 1u << p : 0u;
+  }
+  plan_announcements();
+  gauges_.generation.store(tables_->table->generation(), std::memory_order_relaxed);
+  counters_.add(Counter::kTablesSeen);
+}
+
+/// Before the first table (SY-1) nothing is decided: the host has everything.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::give_all_to_host() noexcept {
+  for (std::uint32_t i = 0; i < batch_.size; ++i) {
+    pass(i, Counter::kNoTable);
+  }
+  batch_.size = 0;
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::flush() noexcept {
+  const std::size_t refused = io_.flush();
+  if (queued_ != 0) {
+    counters_.add(Counter::kTxFrames, queued_ - refused);
+    counters_.add(Counter::kTxDropped, refused);
+    queued_ = 0;
+  }
+}
+
+}  // namespace sluice::pipeline

@@ -1,0 +1,284 @@
+#include "dataplane/pipeline/view_publisher.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::pipeline {
+namespace {
+
+using core::ForwardingTable;
+using core::ServicePort;
+
+/// Every (address, port) that leads to a block.
+std::vector<L4Address> frontends_of(const ServicePort& block, const core::NodePart& node) {
+  std::vector<L4Address> all;
+  all.push_back({block.cluster_ip, block.port, block.protocol});
+  for (const core::IpAddress& a : block.external_ips) {
+    all.push_back({a, block.port, block.protocol});
+  }
+  for (const core::IpAddress& a : block.load_balancer_vips) {
+    all.push_back({a, block.port, block.protocol});
+  }
+  if (block.node_port != 0) {
+    const auto& part = node.of(block.family);
+    const auto& here =
+        part.node_ports.match_all ? part.local_addresses : part.node_ports.addresses;
+    for (const core::IpAddress& a : here) {
+      all.push_back({a, block.node_port, block.protocol});
+    }
+  }
+  return all;
+}
+
+L4Address backend_of(const ServicePort& block, const core::Endpoint& e) {
+  return {e.address, e.port, block.protocol};
+}
+
+}  // namespace
+
+ViewPublisher::ViewPublisher(std::size_t workers, const ConnectionCounts& counts)
+    : workers_(workers), counts_(counts), cell_(workers) {
+  next_.book = std::make_shared<const SteeringBook>();
+  next_.routes = std::make_shared<const RouteTable>();
+  next_.ports = std::make_shared<const PortInfos>();
+  next_.announced = std::make_shared<const std::vector<Announced>>();
+  next_.excluded = std::make_shared<const core::PortSet>();
+  next_.source_pool = std::make_shared<const SourcePool>(workers);
+}
+
+void ViewPublisher::apply(core::TablePtr table) {
+  const ForwardingTable& after = *table;
+  take_over_services(after);
+  update_announced(after);
+  update_excluded();
+  update_source_pool(after);
+  // The epoch of a view grows when the table's does; by how much says nothing.
+  if (next_.table == nullptr || after.epoch() != table_epoch_) {
+    ++next_.epoch;
+    table_epoch_ = after.epoch();
+  }
+  next_.table = std::move(table);
+  drop_drained();
+  freeze_book();
+  publish();
+}
+
+void ViewPublisher::set_routes(RouteTable routes) {
+  next_.routes = std::make_shared<const RouteTable>(std::move(routes));
+  ++next_.epoch;
+  publish();
+}
+
+void ViewPublisher::set_ports(std::vector<PortInfo> ports) {
+  auto infos = std::make_shared<PortInfos>();
+  for (std::size_t p = 0; p < ports.size() && p < kMaxPorts; ++p) {
+    (*infos)[p] = std::move(ports[p]);
+  }
+  if (*infos == *next_.ports) {
+    return;
+  }
+  next_.ports = std::move(infos);
+  publish();
+}
+
+void ViewPublisher::set_reserved_ports(std::vector<std::uint16_t> ports) {
+  for (const std::uint16_t port : ports) {
+    reserve_port(port, true);
+  }
+  for (const std::uint16_t port : reserved_) {
+    reserve_port(port, false);
+  }
+  reserved_ = std::move(ports);
+  if (ports_changed_) {
+    update_excluded();
+    publish();
+  }
+}
+
+std::size_t ViewPublisher::collect() {
+  if (next_.table != nullptr && drop_drained()) {
+    freeze_book();
+    publish();
+  }
+  return cell_.collect();
+}
+
+void ViewPublisher::take_over_services(const ForwardingTable& next) {
+  const ForwardingTable* before = next_.table.get();
+  const std::uint32_t limit =
+      std::max(next.slot_limit(), before == nullptr ? 0u : before->slot_limit());
+  for (std::uint32_t i = 0; i < limit; ++i) {
+    const std::size_t page = i / ForwardingTable::kPageSize;
+    if (i % ForwardingTable::kPageSize == 0 && before != nullptr &&
+        before->page(page) == next.page(page)) {
+      i += ForwardingTable::kPageSize - 1;  // shared: nothing changed in it
+      continue;
+    }
+    const auto slot = static_cast<core::ServiceSlot>(i);
+    const ServicePort* old_block = before == nullptr ? nullptr : before->service(slot);
+    const ServicePort* new_block = next.service(slot);
+    if (old_block != new_block) {
+      replace_block(slot, old_block, new_block, next);
+    }
+  }
+}
+
+void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* before,
+                                  const ServicePort* after, const ForwardingTable& next) {
+  if (after != nullptr) {
+    for (const core::Endpoint& e : after->endpoints) {
+      backends_.add(backend_of(*after, e));
+    }
+    reserve_ports_of(*after, true);
+  }
+  if (before == nullptr) {
+    return;
+  }
+  reserve_ports_of(*before, false);
+  Draining left;
+  left.slot = slot;
+  for (const core::Endpoint& e : before->endpoints) {
+    if (after != nullptr && after->find_endpoint(e.address, e.port) != nullptr) {
+      backends_.remove(backend_of(*before, e));
+      continue;
+    }
+    // It keeps its place in the book until its connections are gone.
+    left.backends.push_back(backend_of(*before, e));
+    left.endpoints.push_back(e.id);
+  }
+  const auto old_frontends = frontends_of(*before, next_.table->node());
+  const auto new_frontends =
+      after == nullptr ? std::vector<L4Address>{} : frontends_of(*after, next.node());
+  for (const L4Address& f : old_frontends) {
+    if (std::find(new_frontends.begin(), new_frontends.end(), f) == new_frontends.end()) {
+      left.frontends.push_back(f);
+      departed_.add(f);
+    }
+  }
+  if (!left.frontends.empty()) {
+    left.endpoints = endpoints_ever(slot, *before);
+  }
+  if (!left.backends.empty() || !left.frontends.empty()) {
+    left.left_at = next_.sequence + 1;
+    draining_.push_back(std::move(left));
+  }
+}
+
+std::vector<core::EndpointId> ViewPublisher::endpoints_ever(core::ServiceSlot slot,
+                                                            const ServicePort& block) const {
+  std::vector<core::EndpointId> ids;
+  for (const core::Endpoint& e : block.endpoints) {
+    ids.push_back(e.id);
+  }
+  for (const Draining& d : draining_) {
+    if (d.slot == slot) {
+      ids.insert(ids.end(), d.endpoints.begin(), d.endpoints.end());
+    }
+  }
+  return ids;
+}
+
+bool ViewPublisher::drop_drained() {
+  const std::uint64_t oldest = cell_.oldest_seen();
+  const auto drained = [&](const Draining& d) {
+    if (oldest < d.left_at) {
+      return false;  // a worker may still open a connection by an older view
+    }
+    return std::all_of(d.endpoints.begin(), d.endpoints.end(),
+                       [&](core::EndpointId id) { return counts_.active(id) == 0; });
+  };
+  const auto gone = std::stable_partition(draining_.begin(), draining_.end(),
+                                          [&](const Draining& d) { return !drained(d); });
+  const bool any = gone != draining_.end();
+  for (auto d = gone; d != draining_.end(); ++d) {
+    for (const L4Address& b : d->backends) {
+      backends_.remove(b);
+    }
+    for (const L4Address& f : d->frontends) {
+      departed_.remove(f);
+    }
+  }
+  draining_.erase(gone, draining_.end());
+  return any;
+}
+
+void ViewPublisher::update_announced(const ForwardingTable& next) {
+  if (next_.table != nullptr && next_.table->node_ptr() == next.node_ptr()) {
+    return;
+  }
+  std::vector<core::IpAddress> wanted = next.node().v4.announced;
+  wanted.insert(wanted.end(), next.node().v6.announced.begin(), next.node().v6.announced.end());
+  std::sort(wanted.begin(), wanted.end());
+  const auto& old = *next_.announced;
+  const auto same = [](const Announced& a, const core::IpAddress& b) { return a.address == b; };
+  if (std::equal(old.begin(), old.end(), wanted.begin(), wanted.end(), same)) {
+    return;
+  }
+  auto list = std::make_shared<std::vector<Announced>>();
+  for (const core::IpAddress& address : wanted) {
+    const Announced* known = find_announced(next_, address);
+    list->push_back({address, known != nullptr ? known->since : next_.sequence + 1});
+  }
+  next_.announced = std::move(list);
+}
+
+void ViewPublisher::update_source_pool(const ForwardingTable& next) {
+  const std::uint16_t first = next.node().snat_first_port;
+  const std::uint16_t last = next.node().snat_last_port;
+  if (first == pool_first_ && last == pool_last_) {
+    return;
+  }
+  pool_first_ = first;
+  pool_last_ = last;
+  next_.source_pool = last == 0 || first > last
+                          ? std::make_shared<const SourcePool>(workers_)
+                          : std::make_shared<const SourcePool>(workers_, first, last);
+}
+
+void ViewPublisher::reserve_ports_of(const ServicePort& block, bool add) {
+  // An external IP may be an address of this node, so its port is as good as a node port.
+  const std::uint16_t used[] = {block.node_port, block.health_check_node_port,
+                                block.external_ips.empty() ? std::uint16_t{0} : block.port};
+  for (const std::uint16_t port : used) {
+    reserve_port(port, add);
+  }
+}
+
+void ViewPublisher::reserve_port(std::uint16_t port, bool add) {
+  if (port == 0) {
+    return;
+  }
+  std::uint32_t& users = port_users_[port];
+  const bool before = users != 0;
+  users += add ? 1u : ~0u;
+  ports_changed_ = ports_changed_ || before != (users != 0);
+}
+
+void ViewPublisher::update_excluded() {
+  if (!ports_changed_) {
+    return;
+  }
+  ports_changed_ = false;
+  auto set = std::make_shared<core::PortSet>();
+  for (std::size_t port = 0; port < port_users_.size(); ++port) {
+    if (port_users_[port] != 0) {
+      set->insert(static_cast<std::uint16_t>(port));
+    }
+  }
+  next_.excluded = std::move(set);
+}
+
+void ViewPublisher::freeze_book() {
+  next_.book = std::make_shared<const SteeringBook>(
+      SteeringBook{backends_.freeze(), departed_.freeze()});
+}
+
+void ViewPublisher::publish() {
+  if (next_.table == nullptr) {
+    return;  // routes and ports before the first table: kept for it
+  }
+  ++next_.sequence;
+  cell_.publish(std::make_unique<const WorkerTables>(next_));
+}
+
+}  // namespace sluice::pipeline

@@ -1,0 +1,357 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "dataplane/core/conn/conn_table.h"
+#include "dataplane/core/fwd/decide.h"
+#include "dataplane/core/net/icmp.h"
+#include "dataplane/core/net/parse_fast.h"
+#include "dataplane/core/sched/pick.h"
+#include "dataplane/core/sched/scheduler_state.h"
+#include "dataplane/pipeline/batch.h"
+#include "dataplane/pipeline/connection_counts.h"
+#include "dataplane/pipeline/counters.h"
+#include "dataplane/pipeline/dump.h"
+#include "dataplane/pipeline/family.h"
+#include "dataplane/pipeline/handover.h"
+#include "dataplane/pipeline/hop_queue.h"
+#include "dataplane/pipeline/idle.h"
+#include "dataplane/pipeline/next_hop_directory.h"
+#include "dataplane/pipeline/owner.h"
+#include "dataplane/pipeline/packet.h"
+#include "dataplane/pipeline/rate_limit.h"
+#include "dataplane/pipeline/translation.h"
+#include "dataplane/pipeline/worker_tables.h"
+
+namespace sluice::pipeline {
+
+/// Monotonic nanoseconds; one call per poll.
+template <class T>
+concept WorkerClock = requires(T clock) {
+  { clock.now_ns() } noexcept -> std::same_as<std::uint64_t>;
+};
+
+struct WorkerConfig {
+  std::size_t index = 0;             ///< of this worker
+  std::size_t workers = 1;           ///< in the group
+  std::uint32_t new_flow_budget = 8; ///< flows created in a poll whose burst was full
+  std::uint32_t service_slots = 16384;  ///< scheduler cursors
+  std::uint64_t seed = 1;            ///< of the random choices
+};
+
+/// What a worker shares with its group. All borrowed, all outlive the worker. The last four are
+/// this worker's own.
+struct WorkerLinks {
+  TablesCell& tables;
+  HandoverRings& rings;
+  const OwnerMap& owners;
+  const NextHopDirectory& hops;
+  ConnectionCounts& counts;
+  CounterBlock& counters;
+  NeighbourRequestRing& requests;
+  DumpMailbox& dumps;
+};
+
+/// Told by the connection tables of every entry that goes.
+struct ConnReleaser {
+  ConnectionCounts& counts;
+  CounterBlock& counters;
+  std::size_t worker;
+  template <class Hot>
+  void released(core::EntryIndex, const Hot& entry, const core::ColdEntry&,
+                core::ReleaseReason why) noexcept {
+    counts.closed(worker, entry.endpoint);
+    if (why == core::ReleaseReason::kExpired) {
+      counters.add(Counter::kConnExpired);
+    } else if (why != core::ReleaseReason::kRemoved) {
+      counters.add(Counter::kConnEvicted);
+    }
+  }
+};
+
+/// One worker: the ports' queues it polls, its connections, its counters. poll_once() is the table
+/// of contents of the fast path; each stage is in the header named beside it. README.md tells the
+/// walk of a packet.
+///
+/// Thread: the one that calls poll_once(); request and status objects (WorkerLinks) say for
+/// themselves who else may touch them. No call allocates, locks or throws.
+template <PacketIo Io, class Index4, class Index6, WorkerClock Clock>
+class Worker {
+ public:
+  using Conns4 = core::ConnTable<core::Ipv4, Index4>;
+  using Conns6 = core::ConnTable<core::Ipv6, Index6>;
+
+  Worker(const WorkerConfig& config, const WorkerLinks& links, Io& io, Conns4 conns4,
+         Conns6 conns6, Clock clock)
+      : config_(config),
+        links_(links),
+        io_(io),
+        clock_(std::move(clock)),
+        conns4_(std::move(conns4)),
+        conns6_(std::move(conns6)),
+        counters_(links.counters),
+        releaser_{links.counts, links.counters, config.index},
+        scheduler_(config.service_slots, static_cast<std::uint32_t>(config.index),
+                   static_cast<std::uint32_t>(config.workers), config.seed) {}
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// One turn: everything that has come since the last one. @return true: there was work.
+  bool poll_once() noexcept {
+    std::size_t frames = receive();        // stage_receive.h
+    open_poll();                           // the tables, after the frames; the clock, once
+    serve_batch();
+    while (receive_handed_over()) {        // emptied, at most kRingBursts bursts
+      frames += batch_.size;
+      open_tables();
+      serve_batch();
+    }
+    while (receive_from_host()) {
+      frames += batch_.size;
+      serve_batch();
+    }
+    upkeep();                              // stage_upkeep.h: waiting packets, expiry, dumps
+    flush();
+    counters_.add(frames != 0 ? Counter::kPolls : Counter::kPollsEmpty);
+    return frames != 0;
+  }
+
+  /// Polls until `stop`; `act(IdleAction)` does what the idle strategy asks for.
+  template <class Act>
+  void run(const std::atomic<bool>& stop, IdleStrategy strategy, Act&& act) {
+    Idle idle(strategy);
+    while (!stop.load(std::memory_order_relaxed)) {
+      act(idle.after_poll(poll_once()));
+    }
+    links_.tables.park(config_.index);
+  }
+
+  /// Drops what waits here and on the rings to this worker. To be called once all workers of the
+  /// group have left run(). Thread: any, alone.
+  void drain() noexcept;
+
+  // For status and tests. Thread: the worker's, or any when it stands still.
+  [[nodiscard]] const Conns4& conns4() const noexcept { return conns4_; }
+  [[nodiscard]] const Conns6& conns6() const noexcept { return conns6_; }
+
+  /// Numbers that status shows. Written once per poll with work and read by any thread.
+  struct Gauges {
+    std::atomic<std::uint64_t> connections4{0};
+    std::atomic<std::uint64_t> connections6{0};
+    std::atomic<std::uint64_t> generation{0};
+  };
+  [[nodiscard]] const Gauges& gauges() const noexcept { return gauges_; }
+
+ private:
+  using Hop = ResolvedHop;
+  static constexpr std::uint32_t kRingBursts = 4;
+  static constexpr std::uint32_t kAnnounceRounds = 3;
+  static constexpr std::uint32_t kAnnounceBurst = 16;
+
+  void serve_batch() noexcept {
+    if (batch_.size == 0) {
+      return;
+    }
+    if (tables_ == nullptr) [[unlikely]] {
+      give_all_to_host();
+      return;
+    }
+    parse_batch();                          // stage_parse.h
+    serve_flows<core::Ipv4>();              // stage_lookup.h: bulk lookup, hits
+    serve_flows<core::Ipv6>();
+    serve_others();                         // stage_parse.h: ICMP, ARP, fragments, ...
+    serve_misses();                         // stage_miss.h: after every hit
+  }
+
+  // stage_receive.h
+  std::size_t receive() noexcept;
+  bool receive_handed_over() noexcept;
+  bool receive_from_host() noexcept;
+  void open_poll() noexcept;
+  void open_tables() noexcept;
+  void take_over_tables() noexcept;
+  void give_all_to_host() noexcept;
+  void flush() noexcept;
+
+  // stage_parse.h
+  void parse_batch() noexcept;
+  void complete_checksums() noexcept;
+  void complete_checksum(std::uint32_t i) noexcept;
+  void sort_in(std::uint32_t i) noexcept;
+  void serve_others() noexcept;
+  void serve_other(std::uint32_t i) noexcept;
+
+  // stage_lookup.h
+  template <class F>
+  void serve_flows() noexcept;
+  template <class F>
+  void serve_hit(std::uint32_t i, core::KeyData hit) noexcept;
+
+  // stage_hit.h: everything but the plain established packet
+  enum class Judgement : std::uint8_t { kGoOn, kDecideAnew };
+  template <class F>
+  Judgement judge(core::EntryIndex at, core::Direction d, std::uint8_t signal) noexcept;
+  template <class F>
+  Judgement judge_destination(core::EntryIndex at, core::Direction d) noexcept;
+  template <class F>
+  void forward_by_entry(std::uint32_t i, core::EntryIndex at, core::Direction d) noexcept;
+
+  // stage_miss.h
+  void serve_misses() noexcept;
+  template <class F>
+  void serve_miss(std::uint32_t i) noexcept;
+  template <class F>
+  bool serve_as_hit(std::uint32_t i) noexcept;
+  template <class F>
+  void serve_request(std::uint32_t i, const core::FlowTuple& tuple) noexcept;
+  template <class F>
+  void clear_direct(const typename F::Key& key) noexcept;
+  template <class F>
+  void open_flow(std::uint32_t i, const core::Flow& flow, const core::Decision& decision) noexcept;
+  template <class F>
+  core::CreateOutcome try_candidate(std::uint32_t i, const core::Flow& flow,
+                                    const core::Decision& decision, const core::Endpoint& chosen,
+                                    bool translate_source, bool& exhausted) noexcept;
+  void refuse(std::uint32_t i, const core::Decision& decision) noexcept;
+  void hand_over(std::uint32_t i, std::size_t worker, Stage stage) noexcept;
+
+  // stage_source_port.h
+  template <class F>
+  bool choose_source(core::NewConn<F>& conn, PortIndex egress) noexcept;
+
+  // stage_forward.h
+  [[nodiscard]] Hop resolve(const core::IpAddress& to) const noexcept;
+  void send(const Packet& packet, const Hop& hop) noexcept;
+  void wait_for_neighbour(const Packet& packet, const Hop& hop) noexcept;
+  void put_on_wire(const Packet& packet, NextHopWord word) noexcept;
+  void ask_for(const Hop& hop) noexcept;
+  void give_to_host(const Packet& packet, Counter why) noexcept;
+  void pass(std::uint32_t i, Counter why) noexcept;
+  void drop(const Packet& packet, Counter why) noexcept;
+
+  // stage_refuse.h: resets and ICMP errors we make
+  void reject(std::uint32_t i) noexcept;
+  void answer_ttl_expired(std::uint32_t i) noexcept;
+  void answer_too_big(std::uint32_t i, std::uint16_t mtu) noexcept;
+  struct AnswerCounters {
+    Counter answered;
+    Counter not_allowed;
+    Counter limited;
+  };
+  void answer_with_error(std::uint32_t i, core::IcmpErrorKind kind, std::uint32_t mtu,
+                         const AnswerCounters& count) noexcept;
+  bool send_back(std::uint32_t i, std::span<const std::uint8_t> frame) noexcept;
+  void return_to_sender(std::uint32_t i) noexcept;
+
+  // stage_icmp.h
+  void serve_icmp(std::uint32_t i) noexcept;
+  template <class F>
+  void serve_icmp_error(std::uint32_t i, const core::QuotedPacket& quoted) noexcept;
+  template <class F>
+  void forward_icmp_error(std::uint32_t i, const core::QuotedPacket& quoted, core::EntryIndex at,
+                          core::Direction d) noexcept;
+
+  // stage_neighbour.h
+  void serve_arp(std::uint32_t i) noexcept;
+  void serve_nd(std::uint32_t i) noexcept;
+  void plan_announcements() noexcept;
+  void announce() noexcept;
+  void announce_address(const core::IpAddress& address) noexcept;
+  void announce_on(PortIndex port, const core::IpAddress& address) noexcept;
+
+  // stage_fragment.h
+  void serve_fragment(std::uint32_t i) noexcept;
+
+  // stage_upkeep.h
+  void upkeep() noexcept;
+  void release_waiting() noexcept;
+  void serve_dump() noexcept;
+  template <class F>
+  void fill_page(DumpMailbox::Page& page) noexcept;
+
+  template <class F>
+  [[nodiscard]] auto& conns() noexcept {
+    if constexpr (F::kFamily == core::Family::kIpv4) {
+      return conns4_;
+    } else {
+      return conns6_;
+    }
+  }
+  template <class F>
+  [[nodiscard]] const typename F::Key& key_of(std::uint32_t i) const noexcept {
+    if constexpr (F::kFamily == core::Family::kIpv4) {
+      return batch_.parsed[i].key4;
+    } else {
+      return batch_.parsed[i].key6;
+    }
+  }
+  [[nodiscard]] const PortInfo& port_info(PortIndex p) const noexcept { return tables_->port(p); }
+
+  /// What the fast path needs of a port, copied when the tables change.
+  struct FastPort {
+    std::uint64_t source_mac = 0;   ///< bytes 0-1 in the upper 16 bits: joins the destination MAC
+    std::uint32_t source_tail = 0;  ///< bytes 2-5
+    std::uint32_t max_frame = 0;    ///< longest frame: MTU and Ethernet header; 0: not present
+    std::uint64_t own_mac = 0;      ///< as it lies at the start of a frame, low 48 bits
+  };
+
+  const WorkerConfig config_;
+  const WorkerLinks links_;
+  Io& io_;
+  Clock clock_;
+  Conns4 conns4_;
+  Conns6 conns6_;
+  CounterBlock& counters_;
+  ConnReleaser releaser_;
+  core::SchedulerState scheduler_;
+
+  const WorkerTables* tables_ = nullptr;  ///< valid until the next open_tables()
+  std::uint64_t sequence_ = 0;
+  std::uint32_t epoch_ = 0;
+  std::uint64_t now_ns_ = 0;
+  core::Tick now_ = 0;
+  bool burst_full_ = false;
+  std::uint32_t opened_in_poll_ = 0;
+  std::uint32_t queued_ = 0;       ///< frames given to the I/O layer since the last flush
+  bool changed_ = false;           ///< connections came or went since the batch was looked up
+  std::uint32_t partial_csum_ = 0; ///< bit p: port p may deliver unfinished checksums
+  std::array<FastPort, kMaxPorts> fast_{};
+
+  PacketBatch batch_;
+  std::uint32_t misses_size_ = 0;
+  std::array<std::uint8_t, kBurst> misses_{};
+  std::size_t ring_turn_ = 0;
+  std::uint32_t ring_bursts_ = 0;  ///< of this poll
+  bool host_asked_ = false;        ///< in this poll
+
+  HopQueue waiting_;
+  core::Tick upkeep_at_ = 0;
+  core::Tick failed_asked_at_ = 0;
+  RateLimit errors_{1, 256};        ///< ICMP errors: about 950 a second, burst 256
+  std::uint64_t announced_upto_ = 0;   ///< view up to which addresses were told of thrice
+  std::uint64_t announcing_upto_ = 0;  ///< and the one the present rounds are about
+  std::uint32_t announce_rounds_ = 0;
+  std::size_t announce_next_ = 0;
+  core::Tick announce_at_ = 0;
+  Gauges gauges_;
+};
+
+}  // namespace sluice::pipeline
+
+#include "dataplane/pipeline/stage_forward.h"
+#include "dataplane/pipeline/stage_fragment.h"
+#include "dataplane/pipeline/stage_hit.h"
+#include "dataplane/pipeline/stage_icmp.h"
+#include "dataplane/pipeline/stage_lookup.h"
+#include "dataplane/pipeline/stage_miss.h"
+#include "dataplane/pipeline/stage_neighbour.h"
+#include "dataplane/pipeline/stage_parse.h"
+#include "dataplane/pipeline/stage_receive.h"
+#include "dataplane/pipeline/stage_refuse.h"
+#include "dataplane/pipeline/stage_source_port.h"
+#include "dataplane/pipeline/stage_upkeep.h"

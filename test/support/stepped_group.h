@@ -1,0 +1,151 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataplane/core/sink.h"
+#include "dataplane/pipeline/view_publisher.h"
+#include "dataplane/pipeline/worker.h"
+#include "dataplane/pipeline/worker_view.h"
+#include "test/support/in_memory_io.h"
+#include "test/support/map_index.h"
+
+namespace sluice::test {
+
+/// Aligned memory for the entries of a table, filled with rubbish.
+class EntryMemory {
+ public:
+  explicit EntryMemory(std::size_t bytes) : lines_((bytes + 63) / 64), bytes_(bytes) {}
+  [[nodiscard]] std::span<std::byte> span() noexcept {
+    return {reinterpret_cast<std::byte*>(lines_.data()), bytes_};
+  }
+
+ private:
+  struct alignas(64) Line {
+    std::array<std::uint64_t, 8> words;
+    Line() { words.fill(0xa5a5a5a5a5a5a5a5); }
+  };
+  std::vector<Line> lines_;
+  std::size_t bytes_;
+};
+
+/// A clock that stands until it is moved.
+struct TestClock {
+  const std::uint64_t* now;
+  std::uint64_t now_ns() noexcept { return *now; }
+};
+
+struct SteppedGroupConfig {
+  std::size_t workers = 1;
+  std::size_t ports = 1;
+  std::uint32_t connections = 2048;
+  std::size_t ring_size = 512;
+  std::size_t frames = 4096;
+  std::size_t endpoints = 4096;
+  std::size_t next_hops = 1024;
+  bool inverted = false;            ///< owner map turned round
+  bool resolve_neighbours = true;   ///< every neighbour that is asked for answers
+  std::uint32_t new_flow_budget = 8;
+  std::uint32_t half_open_divisor = 4;
+  core::ConnTimeouts timeouts;
+};
+
+/// W workers over in-memory ports, stepped in turn from one thread: exact, no timing. Port p has
+/// the MAC kOwnMac, the addresses 192.0.2.11+p and fd00:11::11+p and every destination on link.
+/// It is a WorkerView and a TableSink, so that server tests can use it as the dataplane.
+/// Thread: one.
+class SteppedGroup final : public pipeline::WorkerView, public core::TableSink {
+ public:
+  using Worker = pipeline::Worker<InMemoryIo, MapIndex<core::FlowKey4>, MapIndex<core::FlowKey6>,
+                                  TestClock>;
+
+  explicit SteppedGroup(const SteppedGroupConfig& config = {});
+  ~SteppedGroup() override;
+
+  // --- frames ------------------------------------------------------------------------------
+
+  /// Puts a frame into a worker's queue.
+  void inject(std::size_t worker, const Bytes& frame, std::size_t port = 0,
+              pipeline::Origin origin = pipeline::Origin::kWire);
+  bool step(std::size_t worker);
+  /// Steps all in turn until none has work.
+  void settle();
+  /// Injects at `worker`, settles, and returns what the ports sent.
+  std::vector<SentFrame> exchange(std::size_t worker, const Bytes& frame, std::size_t port = 0);
+  /// What all workers sent or gave to the host since the last call.
+  std::vector<SentFrame> take_sent();
+  std::vector<SentFrame> take_to_host();
+
+  // --- control -----------------------------------------------------------------------------
+
+  void advance_ms(std::uint64_t ms) { now_ns_ += ms * 1'000'000; }
+  /// Advances in steps with polls between, as real time would.
+  void run_ms(std::uint64_t ms, std::uint64_t step_ms = 100);
+  pipeline::ViewPublisher& publisher() { return *publisher_; }
+  pipeline::NextHopDirectory& hops() { return *hops_; }
+  const pipeline::OwnerMap& owners() const { return *owners_; }
+  InMemoryIo& io(std::size_t worker) { return *members_[worker].io; }
+  Worker& worker(std::size_t i) { return *members_[i].worker; }
+  FramePool& pool() { return pool_; }
+  pipeline::ConnectionCounts& counts() { return *counts_; }
+  std::vector<pipeline::PortInfo> default_ports() const;
+  void set_resolve_neighbours(bool on) { config_.resolve_neighbours = on; }
+  /// Answers the open neighbour requests now.
+  void resolve_requests();
+  std::size_t workers_count() const { return members_.size(); }
+
+  // --- what happened -----------------------------------------------------------------------
+
+  /// Sum over workers.
+  [[nodiscard]] std::uint64_t count(pipeline::Counter c) const;
+  [[nodiscard]] std::uint64_t count(std::size_t worker, pipeline::Counter c) const;
+  [[nodiscard]] pipeline::FrameBalance balance() const;
+  /// Empty when the balance holds and every frame is accounted for; else what is wrong.
+  [[nodiscard]] std::string balance_error() const;
+  [[nodiscard]] std::size_t connections() const;
+
+  // --- WorkerView --------------------------------------------------------------------------
+
+  [[nodiscard]] std::vector<pipeline::WorkerStatus> workers() const override;
+  [[nodiscard]] std::vector<pipeline::PortStatus> ports() const override;
+  [[nodiscard]] std::vector<pipeline::CounterValue> counters() const override;
+  [[nodiscard]] pipeline::EndpointUse endpoint_use(core::EndpointId id) const override;
+  core::Result<void> dump_connections(
+      const pipeline::ConnectionFilter& filter,
+      const std::function<bool(const pipeline::ConnectionRow&)>& row) override;
+
+  // --- TableSink ---------------------------------------------------------------------------
+
+  [[nodiscard]] core::Capabilities capabilities() const override;
+  core::Result<core::ApplyReport> apply(const core::TablePtr& table) override;
+  core::Result<void> cleanup() override { return {}; }
+
+ private:
+  struct Member {
+    std::unique_ptr<InMemoryIo> io;
+    std::unique_ptr<pipeline::CounterBlock> counters;
+    std::unique_ptr<pipeline::NeighbourRequestRing> requests;
+    std::unique_ptr<pipeline::DumpMailbox> dumps;
+    std::unique_ptr<EntryMemory> memory4;
+    std::unique_ptr<EntryMemory> memory6;
+    std::unique_ptr<Worker> worker;
+  };
+  void add_member(std::size_t index);
+
+  SteppedGroupConfig config_;
+  std::uint64_t now_ns_ = 1'000'000'000'000;
+  FramePool pool_;
+  std::unique_ptr<pipeline::ConnectionCounts> counts_;
+  std::unique_ptr<pipeline::ViewPublisher> publisher_;
+  std::unique_ptr<pipeline::HandoverRings> rings_;
+  std::unique_ptr<pipeline::OwnerMap> owners_;
+  std::unique_ptr<pipeline::NextHopDirectory> hops_;
+  std::vector<Member> members_;
+};
+
+}  // namespace sluice::test
