@@ -1,0 +1,294 @@
+#include "test/conformance/core_subject.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "control/compile/compiler.h"
+#include "dataplane/core/fwd/decide.h"
+#include "dataplane/core/fwd/invariants.h"
+#include "dataplane/core/sched/pick.h"
+#include "test/conformance/affinity_memory.h"
+
+namespace sluice::conformance {
+namespace {
+
+/// Name of the interface of a probe that gives none: not empty, because the packet arrives.
+constexpr const char* kAnyInterface = "if-any";
+constexpr std::uint16_t kAnyPort = 40000;
+/// Picks per candidate; a uniform pick misses one of n in 32 n draws with probability below e^-32.
+constexpr std::size_t kPicksPerCandidate = 32;
+
+std::string text_of(core::FlowVerdict verdict) {
+  switch (verdict) {
+    case core::FlowVerdict::kForward:
+      return "forward";
+    case core::FlowVerdict::kReject:
+      return "reject";
+    case core::FlowVerdict::kDrop:
+      return "drop";
+    case core::FlowVerdict::kPass:
+      return "pass";
+  }
+  return "?";
+}
+
+core::Protocol protocol_of(const std::string& text) {
+  if (text == "UDP") {
+    return core::Protocol::kUdp;
+  }
+  return text == "SCTP" ? core::Protocol::kSctp : core::Protocol::kTcp;
+}
+
+std::string join(const std::set<std::string>& items) {
+  std::string out;
+  for (const std::string& item : items) {
+    out += (out.empty() ? "" : " ") + item;
+  }
+  return "{" + out + "}";
+}
+
+/// One case in progress.
+class Run {
+ public:
+  explicit Run(const Case& c) : case_(c), ids_({}), compiler_(compile::Profile::kNftables, ids_) {
+    model::Delta delta;
+    delta.services = c.services;
+    delta.slices = c.slices;
+    set_node(c.node, delta);
+    sync(delta);
+  }
+
+  Outcome finish() {
+    for (const Step& step : case_.steps) {
+      std::visit([this](const auto& s) { perform(s); }, step);
+    }
+    return std::move(outcome_);
+  }
+
+ private:
+  void set_node(const NodeSetup& setup, model::Delta& delta) {
+    node_ = setup;
+    host_ = {};
+    for (const core::IpAddress& a : setup.host_addresses) {
+      host_.addresses.push_back({a, "eth0"});
+    }
+    if (setup.absent) {
+      delta.deleted_nodes.push_back(setup.node.name);
+    } else {
+      delta.nodes.push_back(setup.node);
+    }
+    delta.service_cidrs.push_back({"kubernetes", setup.service_cidrs});
+  }
+
+  void sync(const model::Delta& delta) {
+    const model::ChangeSet changes = model::apply(state_, delta);
+    auto compiled = compiler_.update(state_, changes, node_.config, host_);
+    if (!compiled) {
+      outcome_.failures.push_back("compile: " + compiled.error().message);
+      return;
+    }
+    compiled_ = std::move(*compiled);
+    if (const auto sound = core::check_table(*compiled_.table); !sound) {
+      outcome_.failures.push_back("invariant: " + sound.error().message);
+    }
+    memory_.forget_departed(*compiled_.table);
+  }
+
+  void perform(const Apply& step) {
+    model::Delta delta;
+    delta.services = step.services;
+    delta.slices = step.slices;
+    if (step.node) {
+      set_node(*step.node, delta);
+    }
+    sync(delta);
+  }
+
+  void perform(const Delete& step) {
+    model::Delta delta;
+    delta.deleted_services = step.services;
+    delta.deleted_slices = step.slices;
+    sync(delta);
+  }
+
+  void perform(const Advance& step) { memory_.advance(step.seconds); }
+  void perform(const OtherStep& step) {
+    outcome_.not_applicable = "step '" + step.kind + "' needs more than compile and decide";
+  }
+
+  void perform(const HealthChecks& checks) {
+    for (const HealthCheck& check : checks) {
+      if (check.needs_server) {
+        outcome_.not_applicable = "health-check answers are made by the health server";
+        continue;
+      }
+      const auto& ports = compiled_.health_ports;
+      const auto at = std::find_if(ports.begin(), ports.end(), [&](const auto& p) {
+        return p.port == check.port && p.family == check.family;
+      });
+      const std::string what = "health port " + std::to_string(check.port);
+      if ((at != ports.end()) != check.listening) {
+        fail(what, check.listening ? "listening" : "closed", check.listening ? "closed" : "open");
+      } else if (at != ports.end()) {
+        const std::uint32_t wanted = check.local_endpoints.value_or(at->local_endpoints);
+        expect(what + " local endpoints", std::to_string(wanted),
+               std::to_string(at->local_endpoints));
+        expect(what + " code", std::to_string(check.code), at->local_endpoints ? "200" : "503");
+      }
+    }
+  }
+
+  void perform(const Probe& probe) {
+    const auto src = core::parse_address(probe.from_ip);
+    const auto dst = core::parse_address(probe.to);
+    if (!src || !dst || compiled_.table == nullptr) {
+      fail("probe", "addresses", "unparsable");
+      return;
+    }
+    // A host process owns its address at that moment, listed or not.
+    const core::TablePtr table = probe.from_kind == "node" ? with_local(*src) : compiled_.table;
+    core::Flow flow;
+    flow.tuple = {*src, *dst, probe.sport != 0 ? probe.sport : kAnyPort, probe.port,
+                  protocol_of(probe.protocol)};
+    const std::string iface = probe.iface.empty() ? kAnyInterface : probe.iface;
+    flow.ingress = probe.from_kind == "node" ? std::string_view{} : std::string_view{iface};
+    const core::Decision decision = core::decide(*table, flow);
+    const std::string what = probe.from_kind + " " + probe.from_ip + " -> " + probe.to + ":" +
+                             std::to_string(probe.port) + "/" + probe.protocol;
+    expect(what, probe.verdict, text_of(decision.verdict));
+    if (probe.verdict == "forward" && decision.verdict == core::FlowVerdict::kForward) {
+      judge_forward(probe, flow, decision, what);
+    }
+  }
+
+  core::TablePtr with_local(const core::IpAddress& address) {
+    compile::HostState host = host_;
+    host.addresses.push_back({address, "eth0"});
+    compile::IdRegistry ids({});
+    auto compiled = compile::compile_full(state_, node_.config, host, compile::Profile::kNftables,
+                                          ids);
+    return compiled ? compiled->table : compiled_.table;
+  }
+
+  void judge_forward(const Probe& probe, const core::Flow& flow, const core::Decision& decision,
+                     const std::string& what) {
+    std::set<std::string> got;
+    for (const core::EndpointIndex i : decision.eligible) {
+      const core::Endpoint& e = decision.service->endpoint(i);
+      const std::string identity = core::to_string(e.address, e.port);
+      got.insert(identity);
+      judge_source(probe, flow, decision, e, what + " to " + identity);
+    }
+    if (probe.endpoints) {
+      expect(what + " endpoints",
+             join({probe.endpoints->begin(), probe.endpoints->end()}), join(got));
+    }
+    if (!probe.affinity.empty()) {
+      expect(what + " affinity", probe.affinity,
+             decision.affinity_seconds == 0 ? "none" : std::to_string(decision.affinity_seconds));
+    }
+    judge_picks(decision, what);
+    choose(probe, flow, decision, what);
+  }
+
+  void judge_source(const Probe& probe, const core::Flow& flow, const core::Decision& decision,
+                    const core::Endpoint& endpoint, const std::string& what) {
+    const auto special =
+        probe.snat_if_endpoint.find(core::to_string(endpoint.address, endpoint.port));
+    const std::string& wanted =
+        special != probe.snat_if_endpoint.end() ? special->second : probe.snat;
+    if (wanted.empty()) {
+      return;
+    }
+    const bool translated = core::source_is_translated(decision, flow, endpoint);
+    expect(what + " snat", wanted, translated ? "masquerade" : "none");
+    const auto mode = core::effective_mode(decision, flow, endpoint);
+    expect(what + " mode", translated ? "fullnat" : "nat",
+           mode == core::ForwardingMode::kFullNat ? "fullnat" : "nat");
+  }
+
+  /// Every candidate is reached by the scheduler and nothing else is.
+  void judge_picks(const core::Decision& decision, const std::string& what) {
+    std::set<core::EndpointIndex> picked;
+    for (std::size_t i = 0; i < decision.eligible.size() * kPicksPerCandidate; ++i) {
+      picked.insert(core::pick(decision, decision.eligible, scheduler_.next_random(), scheduler_));
+    }
+    const std::set<core::EndpointIndex> all(decision.eligible.begin(), decision.eligible.end());
+    expect(what + " picks", std::to_string(all.size()), std::to_string(picked.size()));
+    if (picked != all) {
+      fail(what, "picks of the candidates only", "others");
+    }
+  }
+
+  void choose(const Probe& probe, const core::Flow& flow, const core::Decision& decision,
+              const std::string& what) {
+    core::EndpointIndex chosen = core::EndpointIndex::kNone;
+    if (decision.affinity_seconds != 0) {
+      chosen = memory_.find(decision, flow.tuple.src);
+    }
+    if (probe.free) {
+      expect(what + " pin", "none", chosen == core::EndpointIndex::kNone ? "none" : "one");
+    }
+    if (chosen == core::EndpointIndex::kNone) {
+      chosen = core::pick(decision, decision.eligible, 0, scheduler_);
+    }
+    if (decision.affinity_seconds != 0) {
+      memory_.record(decision, flow.tuple.src, chosen);
+    }
+    const core::Endpoint& e = decision.service->endpoint(chosen);
+    const std::string identity = core::to_string(e.address, e.port);
+    if (!probe.pick.empty()) {
+      picks_[probe.pick] = identity;
+    }
+    if (!probe.same_as.empty()) {
+      expect(what + " same endpoint as '" + probe.same_as + "'", picks_[probe.same_as], identity);
+    }
+  }
+
+  void expect(const std::string& what, const std::string& wanted, const std::string& got) {
+    if (wanted != got) {
+      fail(what, wanted, got);
+    }
+  }
+
+  void fail(const std::string& what, const std::string& wanted, const std::string& got) {
+    std::string rules;
+    for (const std::string& rule : case_.spec) {
+      rules += (rules.empty() ? "" : " ") + rule;
+    }
+    outcome_.failures.push_back(what + ": expected " + wanted + ", got " + got + " [" + rules +
+                                "]");
+  }
+
+  const Case& case_;
+  compile::IdRegistry ids_;
+  compile::Compiler compiler_;
+  model::ClusterState state_;
+  NodeSetup node_;
+  compile::HostState host_;
+  compile::Compiled compiled_;
+  core::SchedulerState scheduler_{1024, 0, 1, 1};
+  AffinityMemory memory_;
+  std::map<std::string, std::string> picks_;
+  Outcome outcome_;
+};
+
+class CoreSubject : public Subject {
+ public:
+  [[nodiscard]] std::vector<std::string_view> modes() const override { return {"nftables"}; }
+  [[nodiscard]] Outcome run(const Case& c) override {
+    if (!c.other.empty()) {
+      Outcome outcome;
+      outcome.not_applicable = "expectation '" + c.other.front() + "' is not about packets";
+      return outcome;
+    }
+    return Run(c).finish();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Subject> make_core_subject() { return std::make_unique<CoreSubject>(); }
+
+}  // namespace sluice::conformance

@@ -1,0 +1,83 @@
+// sluice-conformance --subject NAME --cases DIR|FILE: runs the case files against one subject.
+// One line per failing probe; then what is not applicable, by name and why; then the totals.
+// Exit code: 0 exactly when nothing failed, 1 when something failed, 2 for wrong use.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "test/conformance/case_reader.h"
+#include "test/conformance/core_subject.h"
+
+namespace sluice::conformance {
+namespace {
+
+struct Totals {
+  std::size_t passed = 0;
+  std::size_t failed = 0;
+  std::vector<std::string> not_applicable;
+};
+
+bool names_mode_of(const Case& c, const Subject& subject) {
+  const auto modes = subject.modes();
+  return std::any_of(c.modes.begin(), c.modes.end(), [&](const std::string& mode) {
+    return std::find(modes.begin(), modes.end(), mode) != modes.end();
+  });
+}
+
+void run_one(const Case& c, Subject& subject, Totals& totals) {
+  const std::string name = c.file + " " + c.name;
+  if (!names_mode_of(c, subject)) {
+    totals.not_applicable.push_back(name + ": its modes do not include this subject's");
+    return;
+  }
+  const Outcome outcome = subject.run(c);
+  if (outcome.not_applicable && outcome.failures.empty()) {
+    totals.not_applicable.push_back(name + ": " + *outcome.not_applicable);
+    return;
+  }
+  for (const std::string& failure : outcome.failures) {
+    std::cout << "FAIL " << name << ": " << failure << "\n";
+  }
+  ++(outcome.failures.empty() ? totals.passed : totals.failed);
+}
+
+int run(Subject& subject, const std::string& path) {
+  const auto cases = read_cases(path);
+  if (!cases) {
+    std::cerr << "sluice-conformance: " << cases.error().message << "\n";
+    return 2;
+  }
+  Totals totals;
+  for (const Case& c : *cases) {
+    run_one(c, subject, totals);
+  }
+  for (const std::string& line : totals.not_applicable) {
+    std::cout << "not applicable: " << line << "\n";
+  }
+  std::cout << totals.passed << " passed, " << totals.failed << " failed, "
+            << totals.not_applicable.size() << " not applicable\n";
+  return totals.failed == 0 ? 0 : 1;
+}
+
+int usage() {
+  std::cerr << "usage: sluice-conformance --subject core --cases DIR|FILE\n";
+  return 2;
+}
+
+}  // namespace
+}  // namespace sluice::conformance
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  std::string subject;
+  std::string cases;
+  for (std::size_t i = 0; i + 1 < args.size(); i += 2) {
+    (args[i] == "--subject" ? subject : args[i] == "--cases" ? cases : subject) = args[i + 1];
+  }
+  if (subject != "core" || cases.empty() || args.size() != 4) {
+    return sluice::conformance::usage();
+  }
+  return sluice::conformance::run(*sluice::conformance::make_core_subject(), cases);
+}
