@@ -42,7 +42,7 @@ class Tally:
 
 def entries(log):
     """(name, output, passed) of every test in a ctest log."""
-    for block in re.split(r"^-{58}$(?=\n\d+/\d+ Testing: )", log, flags=re.M):
+    for block in re.split(r"^(?=\d+/\d+ Testing: )", log, flags=re.M):
         head = re.search(r"^\d+/\d+ Testing: (\S+)$", block, re.M)
         if head:
             yield head[1], block, re.search(r"^Test Passed\.$", block, re.M) is not None

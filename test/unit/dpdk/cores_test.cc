@@ -78,7 +78,7 @@ TEST(ChooseCores, RefusesACoreTheHostDoesNotHave) {
 }
 
 TEST(ChooseCores, RefusesMoreWorkersThanAnyHostMayHave) {
-  EXPECT_FALSE(choose_cores(65, {}, range(0, 255)));
+  EXPECT_FALSE(choose_cores(pipeline::kMaxWorkers + 1, {}, range(0, 255)));
   EXPECT_FALSE(choose_cores(0, {}, range(0, 255)));
 }
 
