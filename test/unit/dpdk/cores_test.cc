@@ -1,5 +1,7 @@
 #include "dataplane/dpdk/cores.h"
 
+#include "dataplane/pipeline/packet.h"
+
 #include <gtest/gtest.h>
 
 namespace sluice::dpdk {
@@ -78,7 +80,9 @@ TEST(ChooseCores, RefusesACoreTheHostDoesNotHave) {
 }
 
 TEST(ChooseCores, RefusesMoreWorkersThanAnyHostMayHave) {
-  EXPECT_FALSE(choose_cores(pipeline::kMaxWorkers + 1, {}, range(0, 255)));
+  constexpr auto kTooMany = static_cast<std::uint32_t>(pipeline::kMaxWorkers + 1);
+
+  EXPECT_FALSE(choose_cores(kTooMany, {}, range(0, 255)));
   EXPECT_FALSE(choose_cores(0, {}, range(0, 255)));
 }
 
