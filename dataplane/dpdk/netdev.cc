@@ -5,12 +5,14 @@
 #include <cerrno>
 #include <cstring>
 
+#include <linux/bpf.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "dataplane/dpdk/unique_fd.h"
@@ -46,6 +48,10 @@ class InterfaceIoctl {
  private:
   UniqueFd fd_;
 };
+
+int bpf(bpf_cmd command, bpf_attr& attributes) {
+  return static_cast<int>(syscall(SYS_bpf, command, &attributes, sizeof(attributes)));
+}
 
 void read_ethtool(const std::string& name, NetdevInfo& info) {
   ethtool_drvinfo driver = {};
@@ -130,8 +136,31 @@ core::Result<void> set_up(const std::string& name) {
 }
 
 std::string xdp_unusable_reason() {
-  const UniqueFd fd(socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
-  return fd.get() >= 0 ? "" : std::string("no AF_XDP socket: ") + std::strerror(errno);
+  const UniqueFd family(socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
+  if (family.get() < 0) {
+    return std::string("no AF_XDP socket: ") + std::strerror(errno);
+  }
+  bpf_attr map = {};
+  map.map_type = BPF_MAP_TYPE_XSKMAP;
+  map.key_size = sizeof(std::uint32_t);
+  map.value_size = sizeof(std::uint32_t);
+  map.max_entries = 1;
+  const UniqueFd sockets(bpf(BPF_MAP_CREATE, map));
+  if (sockets.get() < 0) {
+    return std::string("no BPF map of AF_XDP sockets: ") + std::strerror(errno);
+  }
+  // r0 = XDP_PASS; exit
+  bpf_insn code[2] = {};
+  code[0].code = BPF_ALU64 | BPF_MOV | BPF_K;
+  code[0].imm = XDP_PASS;
+  code[1].code = BPF_JMP | BPF_EXIT;
+  bpf_attr load = {};
+  load.prog_type = BPF_PROG_TYPE_XDP;
+  load.insns = reinterpret_cast<std::uintptr_t>(code);
+  load.insn_cnt = 2;
+  load.license = reinterpret_cast<std::uintptr_t>("BSD");
+  const UniqueFd program(bpf(BPF_PROG_LOAD, load));
+  return program.get() >= 0 ? "" : std::string("no XDP program: ") + std::strerror(errno);
 }
 
 std::vector<std::string> af_xdp_vdevs(const std::string& interface, std::uint32_t queues,

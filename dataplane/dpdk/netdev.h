@@ -30,7 +30,7 @@ struct NetdevInfo {
 [[nodiscard]] core::Result<void> set_mtu(const std::string& name, std::uint16_t mtu);
 [[nodiscard]] core::Result<void> set_up(const std::string& name);
 
-/// Binds an AF_XDP socket nowhere: only asks whether the kernel has the family and lets us use it.
+/// Asks the kernel whether it has AF_XDP and lets this process load XDP programs. Changes nothing.
 /// @return empty: usable; else the reason.
 [[nodiscard]] std::string xdp_unusable_reason();
 

@@ -1,0 +1,106 @@
+#include "dataplane/dpdk/port_plan.h"
+
+#include <filesystem>
+
+#include "dataplane/dpdk/netdev.h"
+
+namespace sluice::dpdk {
+namespace {
+
+// Largest MTU of net_af_xdp: a page less headers (see README.md).
+constexpr std::uint16_t kAfXdpMaxMtu = 3498;
+
+core::Error too_few_queues(const std::string& port, std::uint32_t workers, std::uint32_t queues) {
+  return {"port " + port + ": " + std::to_string(workers) + " workers need as many queues, it has " +
+          std::to_string(queues)};
+}
+
+core::Result<NetdevInfo> prepare_interface(const PortPlan& plan, std::uint32_t workers) {
+  auto info = read_netdev(plan.interface);
+  if (!info) {
+    return tl::make_unexpected(
+        core::Error{"port " + plan.settings.name + ": " + info.error().message});
+  }
+  if (plan.kind == DeviceKind::kAfXdp && info->rx_queues < workers) {
+    if (info->max_rx_queues < workers || !set_queues(plan.interface, workers)) {
+      return tl::make_unexpected(too_few_queues(plan.settings.name, workers, info->max_rx_queues));
+    }
+    info = read_netdev(plan.interface);
+  }
+  return info;
+}
+
+core::Result<void> apply_link(const PortPlan& plan, const NetdevInfo& info) {
+  if (info.mtu != plan.settings.mtu) {
+    if (auto done = set_mtu(plan.interface, plan.settings.mtu); !done) {
+      return done;
+    }
+  }
+  return info.up ? core::Result<void>{} : set_up(plan.interface);
+}
+
+core::Result<PortPlan> plan_interface(PortPlan plan, std::uint32_t workers,
+                                      std::uint32_t& numbers) {
+  plan.interface = plan.settings.target;
+  plan.kernel_fed = true;
+  if (plan.kind == DeviceKind::kAuto) {
+    plan.fallback_reason = xdp_unusable_reason();
+    plan.kind = plan.fallback_reason.empty() ? DeviceKind::kAfXdp : DeviceKind::kAfPacket;
+  }
+  if (plan.kind == DeviceKind::kAfXdp && plan.settings.mtu > kAfXdpMaxMtu) {
+    return tl::make_unexpected(core::Error{"port " + plan.settings.name + ": af_xdp carries an MTU of " +
+                                           std::to_string(kAfXdpMaxMtu) + " at most"});
+  }
+  const auto info = prepare_interface(plan, workers);
+  if (!info) {
+    return tl::make_unexpected(info.error());
+  }
+  if (auto done = apply_link(plan, *info); !done) {
+    return tl::make_unexpected(
+        core::Error{"port " + plan.settings.name + ": " + done.error().message});
+  }
+  if (plan.kind == DeviceKind::kAfXdp) {
+    // Every receive queue of the interface: frames of one without a socket go to the kernel.
+    plan.queues = info->rx_queues;
+    plan.devices = af_xdp_vdevs(plan.interface, plan.queues, numbers);
+  } else {
+    plan.devices = {af_packet_vdev(plan.interface, plan.queues, numbers, plan.settings.mtu)};
+  }
+  numbers += plan.queues;
+  return plan;
+}
+
+}  // namespace
+
+core::Result<PortPlan> plan_port(const PortSettings& settings, std::uint32_t workers,
+                                 std::uint32_t& numbers) {
+  PortPlan plan;
+  plan.settings = settings;
+  plan.kind = settings.kind;
+  plan.queues = settings.queues == 0 ? workers : settings.queues;
+  if (plan.queues < workers) {
+    return tl::make_unexpected(too_few_queues(settings.name, workers, plan.queues));
+  }
+  switch (settings.kind) {
+    case DeviceKind::kPci:
+      if (!std::filesystem::exists("/sys/bus/pci/devices/" + settings.target)) {
+        return tl::make_unexpected(core::Error{"port " + settings.name + ": no PCI device has the address " +
+                                               settings.target});
+      }
+      plan.devices = {settings.target};
+      return plan;
+    case DeviceKind::kVdev:
+      // The tap driver hands on what the kernel sends, unfinished checksums included.
+      plan.kernel_fed = settings.target.rfind("net_tap", 0) == 0 ||
+                        settings.target.rfind("net_af_", 0) == 0;
+      plan.devices = {settings.target};
+      return plan;
+    case DeviceKind::kAfXdp:
+    case DeviceKind::kAfPacket:
+    case DeviceKind::kAuto:
+      break;
+  }
+  return plan_interface(std::move(plan), workers, numbers);
+}
+
+}  // namespace sluice::dpdk

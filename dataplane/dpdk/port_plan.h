@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dataplane/core/sink.h"
+#include "dataplane/dpdk/settings.h"
+
+namespace sluice::dpdk {
+
+/// What a configured port becomes, known before the EAL starts: memory is sized by it.
+struct PortPlan {
+  PortSettings settings;
+  DeviceKind kind = DeviceKind::kVdev;  ///< kAuto is resolved
+  std::vector<std::string> devices;     ///< vdev strings or one PCI address
+  std::uint32_t queues = 1;             ///< receive queues over all devices
+  bool kernel_fed = false;              ///< checksums may come unfinished
+  std::string interface;                ///< shared interface of af_xdp and af_packet; else empty
+  std::string fallback_reason;          ///< why `auto` did not take af_xdp; else empty
+};
+
+/// Resolves devices and queue counts. An interface with too few queues is given more if it can
+/// have them.
+/// @param numbers  counts vdevs over all ports so that their names differ; grows.
+/// Errors: unknown interface or PCI address, more workers than queues (the line says how many each
+/// has), an MTU the device cannot carry.
+/// Thread: main.
+[[nodiscard]] core::Result<PortPlan> plan_port(const PortSettings& settings, std::uint32_t workers,
+                                               std::uint32_t& numbers);
+
+}  // namespace sluice::dpdk

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "dataplane/core/sink.h"
+#include "kni/exception/host_view.h"
+#include "kni/exception/netlink.h"
+
+namespace sluice::kni {
+
+/// A next hop the workers want resolved.
+struct NeighbourWish {
+  std::size_t port = 0;
+  core::IpAddress address;
+};
+
+/// Where the mirror's news go. Every call comes from the mirror's thread (during start() from the
+/// caller's), one at a time.
+struct MirrorEvents {
+  std::function<void(const std::vector<HostAddress>&)> addresses;
+  std::function<void(const std::vector<HostRoute>&)> routes;
+  std::function<void(const HostNeighbour&)> neighbour;
+  /// Appends the wishes that came since the last call; asked every millisecond.
+  std::function<void(std::vector<NeighbourWish>&)> wishes;
+  std::function<void(const std::string&)> warn;  ///< one line an operator should see
+};
+
+// Theory of operation
+//
+// The kernel owns addresses, routes and neighbours of the taps; the mirror follows it. start()
+// subscribes first and dumps then, so nothing is missed between the two. Events lost by an overrun
+// (ENOBUFS) are answered by a full dump. Routes are always taken as a dump, paced so that a large
+// table never takes more than a tenth of the time.
+//
+// A wish makes the kernel resolve: the neighbour is added as "managed" (kept resolved by the
+// kernel, Linux 5.16), or, where the kernel does not know that, pushed with NTF_USE now and then.
+// The kernel's own ARP and neighbour solicitations go out by the tap like all its frames. A wish is
+// remembered and the neighbour asked for again when it goes or fails.
+//
+// Limit: routes of the main table only; policy routing rules are not followed.
+
+/// Thread: start() and stop() by main.
+class Mirror {
+ public:
+  Mirror(std::vector<std::string> taps, MirrorEvents events);
+  ~Mirror();  ///< stops
+  Mirror(const Mirror&) = delete;
+  Mirror& operator=(const Mirror&) = delete;
+
+  /// Reads the present state, reports it, and follows from then on.
+  core::Result<void> start();
+  void stop();
+
+  /// One round without waiting; start() calls it over and over on its thread. For tests.
+  void step();
+  /// Subscribes and reports the present state without a thread. For tests.
+  core::Result<void> open();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void run();
+  void full_dump();
+  int dump_into_view(std::uint16_t type, std::uint8_t family);
+  void dump_routes_if_due();
+  void report();
+  void take_wishes();
+  void refresh_wishes();
+  int probe(std::size_t port, const core::IpAddress& address);
+
+  HostView view_;
+  MirrorEvents events_;
+  std::unique_ptr<Netlink> listen_;
+  std::unique_ptr<Netlink> ask_;
+  bool managed_ = true;  ///< the kernel knows managed neighbours
+  std::map<std::pair<std::size_t, core::IpAddress>, Clock::time_point> wanted_;
+  Clock::time_point next_route_dump_{};
+  Clock::time_point next_refresh_{};
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace sluice::kni
