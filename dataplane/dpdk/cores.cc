@@ -5,9 +5,18 @@
 
 #include <sched.h>
 
+#include <rte_config.h>
+
 #include "dataplane/pipeline/packet.h"
 
 namespace sluice::dpdk {
+namespace {
+
+// lcore 0 is the control side, see lcores_argument().
+constexpr std::uint32_t kMost =
+    std::min<std::uint32_t>(pipeline::kMaxWorkers, RTE_MAX_LCORE - 1);
+
+}  // namespace
 
 std::vector<std::uint32_t> available_cores() {
   // A mask of the fixed size fails with EINVAL on hosts with more CPUs: grow until it fits.
@@ -53,9 +62,9 @@ core::Result<std::vector<std::uint32_t>> choose_cores(std::uint32_t workers,
     return tl::make_unexpected(
         core::Error{"workers: " + what + " (cores of this process: " + print_cores(available) + ")"});
   };
-  if (workers == 0 || workers > pipeline::kMaxWorkers) {
+  if (workers == 0 || workers > kMost) {
     return fail(std::to_string(workers) + " workers asked, 1 to " +
-                std::to_string(pipeline::kMaxWorkers) + " are possible");
+                std::to_string(kMost) + " are possible");
   }
   if (configured.empty()) {
     if (workers > available.size()) {
