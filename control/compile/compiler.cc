@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/compile/counted_addresses.h"
 #include "control/compile/frontends.h"
 #include "control/compile/service_blocks.h"
 #include "control/compile/slice_index.h"
@@ -27,36 +28,6 @@ struct Entry {
   std::vector<Installed> blocks;
   std::vector<HealthPort> health_ports;
   std::vector<ReportLine> lines;
-};
-
-/// Addresses counted by users: an address leaves the list with its last user (F62).
-class CountedAddresses {
- public:
-  void add(const core::IpAddress& a) { changed_ = ++counts_[a] == 1 || changed_; }
-  void remove(const core::IpAddress& a) {
-    if (const auto at = counts_.find(a); at != counts_.end() && --at->second == 0) {
-      counts_.erase(at);
-      changed_ = true;
-    }
-  }
-  [[nodiscard]] std::vector<core::IpAddress> list() const {
-    std::vector<core::IpAddress> out;
-    out.reserve(counts_.size());
-    for (const auto& [address, count] : counts_) {
-      out.push_back(address);
-    }
-    return out;
-  }
-  /// True once after the set of addresses changed.
-  bool take_changed() { return std::exchange(changed_, false); }
-  void clear() {
-    counts_.clear();
-    changed_ = true;
-  }
-
- private:
-  std::map<core::IpAddress, std::uint32_t> counts_;
-  bool changed_ = false;
 };
 
 bool same_claims(const Installed& a, const Installed& b) {
@@ -311,7 +282,7 @@ class Compiler::Impl {
       node_lines_.clear();
       Reporter report("node " + context_.node_name, node_lines_);
       builder.set_node(build_node_part(config_, context_, state, host_,
-                                       {cluster_ips_.list(), announced_.list()}, report));
+                                       {cluster_ips_, announced_}, report));
       report_service_cidrs(state);
     }
     auto table = builder.freeze();

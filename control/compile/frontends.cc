@@ -55,7 +55,7 @@ std::string text_of(const core::FrontendKey& key) {
 
 void FrontendContest::add(const core::FrontendKey& key, const Claim& claim) {
   claims_[key].push_back(claim);
-  touched_.insert(key);
+  touched_.push_back(key);
 }
 
 void FrontendContest::remove(const core::FrontendKey& key, core::ServiceSlot slot,
@@ -68,10 +68,12 @@ void FrontendContest::remove(const core::FrontendKey& key, core::ServiceSlot slo
   if (at->second.empty()) {
     claims_.erase(at);
   }
-  touched_.insert(key);
+  touched_.push_back(key);
 }
 
 void FrontendContest::settle(core::TableBuilder& builder) {
+  std::sort(touched_.begin(), touched_.end());
+  touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
   for (const core::FrontendKey& key : touched_) {
     lost_.erase(key);
     const auto at = claims_.find(key);

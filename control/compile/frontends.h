@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -39,7 +38,7 @@ class FrontendContest {
     std::size_t operator()(const core::FrontendKey& key) const noexcept { return key.hash(); }
   };
   std::unordered_map<core::FrontendKey, std::vector<Claim>, Hash> claims_;
-  std::set<core::FrontendKey> touched_;
+  std::vector<core::FrontendKey> touched_;  ///< with duplicates
   std::map<core::FrontendKey, std::vector<ReportLine>> lost_;
 };
 

@@ -1,6 +1,6 @@
 #include "control/compile/id_registry.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace sluice::compile {
 namespace {
@@ -21,13 +21,6 @@ std::size_t IdRegistry::Hash::operator()(const ServicePortKey& key) const {
                         static_cast<std::size_t>(key.family));
 }
 
-std::size_t IdRegistry::Hash::operator()(const EndpointKey& key) const {
-  std::uint64_t words[2];
-  std::memcpy(words, key.address.data(), sizeof words);
-  std::size_t h = combine(words[0], words[1]);
-  return combine(h, std::size_t{static_cast<std::uint32_t>(key.slot)} << 16 | key.port);
-}
-
 std::optional<core::ServiceSlot> IdRegistry::acquire_slot(const ServicePortKey& key) {
   if (const auto at = slot_of_.find(key); at != slot_of_.end()) {
     retired_slots_.erase(static_cast<std::uint32_t>(at->second));
@@ -43,35 +36,50 @@ std::optional<core::ServiceSlot> IdRegistry::acquire_slot(const ServicePortKey& 
   } else {
     return std::nullopt;
   }
-  slots_[static_cast<std::uint32_t>(slot)] = {key, 0, true};
+  slots_[static_cast<std::uint32_t>(slot)] = {key, {}, true};
   slot_of_.emplace(key, slot);
   return slot;
 }
 
-std::optional<core::EndpointId> IdRegistry::acquire_endpoint(core::ServiceSlot slot,
-                                                             const core::IpAddress& address,
-                                                             std::uint16_t port) {
-  const EndpointKey key{slot, address, port};
-  if (const auto at = endpoint_of_.find(key); at != endpoint_of_.end()) {
-    if (!retired_endpoints_.empty()) {
-      retired_endpoints_.erase(static_cast<std::uint32_t>(at->second));
-    }
-    return at->second;
-  }
-  core::EndpointId id{};
+core::EndpointId IdRegistry::new_endpoint(core::ServiceSlot slot) {
+  core::EndpointId id = core::EndpointId::kNone;
   if (!free_endpoints_.empty()) {
     id = free_endpoints_.back();
     free_endpoints_.pop_back();
-  } else if (ids_.size() < limits_.endpoints) {
-    id = static_cast<core::EndpointId>(ids_.size());
-    ids_.emplace_back();
+  } else if (owner_.size() < limits_.endpoints) {
+    id = static_cast<core::EndpointId>(owner_.size());
+    owner_.emplace_back();
   } else {
-    return std::nullopt;
+    return id;
   }
-  ids_[static_cast<std::uint32_t>(id)] = {key, true};
-  endpoint_of_.emplace(key, id);
-  ++slots_[static_cast<std::uint32_t>(slot)].endpoints;
+  owner_[static_cast<std::uint32_t>(id)] = slot;
+  ++endpoints_in_use_;
   return id;
+}
+
+std::vector<core::EndpointId> IdRegistry::acquire_endpoints(
+    core::ServiceSlot slot, const std::vector<EndpointAddress>& wanted) {
+  std::vector<core::EndpointId> out(wanted.size(), core::EndpointId::kNone);
+  std::vector<Member>& members = slots_[static_cast<std::uint32_t>(slot)].members;
+  const auto before = [](const Member& m, const EndpointAddress& e) { return m.endpoint < e; };
+  const std::size_t known = members.size();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto end = members.begin() + static_cast<std::ptrdiff_t>(known);
+    const auto at = std::lower_bound(members.begin(), end, wanted[i], before);
+    if (at != end && at->endpoint == wanted[i]) {
+      out[i] = at->id;
+      if (!retired_endpoints_.empty()) {
+        retired_endpoints_.erase(static_cast<std::uint32_t>(at->id));
+      }
+    } else if (out[i] = new_endpoint(slot); out[i] != core::EndpointId::kNone) {
+      members.push_back({wanted[i], out[i]});  // sorted in below
+    }
+  }
+  const auto less = [](const Member& a, const Member& b) { return a.endpoint < b.endpoint; };
+  const auto middle = members.begin() + static_cast<std::ptrdiff_t>(known);
+  std::sort(middle, members.end(), less);
+  std::inplace_merge(members.begin(), middle, members.end(), less);
+  return out;
 }
 
 void IdRegistry::retire_slot(core::ServiceSlot slot, std::uint64_t generation) {
@@ -83,7 +91,7 @@ void IdRegistry::retire_slot(core::ServiceSlot slot, std::uint64_t generation) {
 
 void IdRegistry::retire_endpoint(core::EndpointId id, std::uint64_t generation) {
   const auto i = static_cast<std::uint32_t>(id);
-  if (i < ids_.size() && ids_[i].used) {
+  if (i < owner_.size() && owner_[i] != core::ServiceSlot::kNone) {
     retired_endpoints_[i] = generation;
   }
 }
@@ -97,17 +105,17 @@ std::size_t IdRegistry::release_unused(std::uint64_t oldest_generation,
       ++at;
       continue;
     }
-    Id& record = ids_[at->first];
-    --slots_[static_cast<std::uint32_t>(record.key.slot)].endpoints;
-    endpoint_of_.erase(record.key);
-    record.used = false;
+    Slot& slot = slots_[static_cast<std::uint32_t>(owner_[at->first])];
+    std::erase_if(slot.members, [&](const Member& m) { return m.id == id; });
+    owner_[at->first] = core::ServiceSlot::kNone;
+    --endpoints_in_use_;
     free_endpoints_.push_back(id);
     at = retired_endpoints_.erase(at);
     ++freed;
   }
   for (auto at = retired_slots_.begin(); at != retired_slots_.end();) {
     Slot& record = slots_[at->first];
-    if (at->second > oldest_generation || record.endpoints != 0) {
+    if (at->second > oldest_generation || !record.members.empty()) {
       ++at;
       continue;
     }

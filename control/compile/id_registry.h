@@ -33,6 +33,13 @@ struct ServicePortKey {
   auto operator<=>(const ServicePortKey&) const = default;
 };
 
+struct EndpointAddress {
+  core::IpAddress address;
+  std::uint16_t port = 0;
+  bool operator==(const EndpointAddress&) const = default;
+  auto operator<=>(const EndpointAddress&) const = default;
+};
+
 /// Belongs to the publisher. Thread: the publisher's only.
 class IdRegistry {
  public:
@@ -44,9 +51,9 @@ class IdRegistry {
 
   /// @return the key's slot, taken back from retirement or new; nullopt: the limit is reached.
   [[nodiscard]] std::optional<core::ServiceSlot> acquire_slot(const ServicePortKey& key);
-  [[nodiscard]] std::optional<core::EndpointId> acquire_endpoint(core::ServiceSlot slot,
-                                                                 const core::IpAddress& address,
-                                                                 std::uint16_t port);
+  /// Ids of the endpoints of a slot, kNone where the limit is reached; `wanted` has no duplicates.
+  [[nodiscard]] std::vector<core::EndpointId> acquire_endpoints(
+      core::ServiceSlot slot, const std::vector<EndpointAddress>& wanted);
   /// The table of `generation` is the first that does not name it. Unknown ids are ignored.
   void retire_slot(core::ServiceSlot slot, std::uint64_t generation);
   void retire_endpoint(core::EndpointId id, std::uint64_t generation);
@@ -60,7 +67,7 @@ class IdRegistry {
 
   [[nodiscard]] const Limits& limits() const { return limits_; }
   [[nodiscard]] std::size_t slots_in_use() const { return slot_of_.size(); }
-  [[nodiscard]] std::size_t endpoints_in_use() const { return endpoint_of_.size(); }
+  [[nodiscard]] std::size_t endpoints_in_use() const { return endpoints_in_use_; }
   [[nodiscard]] std::size_t retired() const {
     return retired_slots_.size() + retired_endpoints_.size();
   }
@@ -68,31 +75,25 @@ class IdRegistry {
   [[nodiscard]] std::uint64_t releases() const { return releases_; }
 
  private:
-  struct EndpointKey {
-    core::ServiceSlot slot;
-    core::IpAddress address;
-    std::uint16_t port = 0;
-    bool operator==(const EndpointKey&) const = default;
-  };
   struct Hash {
     std::size_t operator()(const ServicePortKey& key) const;
-    std::size_t operator()(const EndpointKey& key) const;
+  };
+  struct Member {
+    EndpointAddress endpoint;
+    core::EndpointId id = core::EndpointId::kNone;
   };
   struct Slot {
     ServicePortKey key;
-    std::uint32_t endpoints = 0;  ///< ids not yet free
+    std::vector<Member> members;  ///< in use or retired; sorted by endpoint
     bool used = false;
   };
-  struct Id {
-    EndpointKey key;
-    bool used = false;
-  };
+  [[nodiscard]] core::EndpointId new_endpoint(core::ServiceSlot slot);
 
   Limits limits_;
   std::unordered_map<ServicePortKey, core::ServiceSlot, Hash> slot_of_;
-  std::unordered_map<EndpointKey, core::EndpointId, Hash> endpoint_of_;
   std::vector<Slot> slots_;
-  std::vector<Id> ids_;
+  std::vector<core::ServiceSlot> owner_;           ///< by EndpointId; kNone: free
+  std::size_t endpoints_in_use_ = 0;
   std::vector<core::ServiceSlot> free_slots_;      ///< used as stacks: ids stay dense
   std::vector<core::EndpointId> free_endpoints_;
   std::unordered_map<std::uint32_t, std::uint64_t> retired_slots_;      ///< -> generation

@@ -113,9 +113,9 @@ core::NodePart build_node_part(const NodeConfig& config, const NodeContext& cont
         config, node == state.nodes.end() ? nullptr : &node->second, family);
     f.local_addresses = local_addresses(host, family);
     f.node_ports = node_port_addresses(ranges, family, f.local_addresses);
-    f.active_cluster_ips = of_family(addresses.cluster_ips, family);
+    f.active_cluster_ips = addresses.cluster_ips.of(family);
     f.service_cidrs = service_cidrs(state, family);
-    f.announced = of_family(addresses.announced, family);
+    f.announced = addresses.announced.of(family);
     f.snat_addresses = of_family(config.snat_addresses, family);
     f.node_ip = context.node_ip(family);
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "control/compile/compile.h"
+#include "control/compile/counted_addresses.h"
 #include "control/compile/reporter.h"
 
 namespace sluice::compile {
@@ -31,10 +32,10 @@ struct NodeContext {
 [[nodiscard]] NodeContext resolve_node(const NodeConfig& config, const model::Node* node,
                                        Profile profile);
 
-/// Address lists that depend on Services; sorted and unique.
+/// Address lists that depend on Services.
 struct ServiceAddresses {
-  std::vector<core::IpAddress> cluster_ips;
-  std::vector<core::IpAddress> announced;
+  CountedAddresses& cluster_ips;
+  CountedAddresses& announced;
 };
 
 /// The node part of the table.

@@ -102,36 +102,40 @@ class ServiceCompiler {
   /// Fills b.endpoints and takes out of `merged` what gets no id, so that both stay parallel.
   void place_endpoints(core::ServiceSlot slot, std::vector<MergedEndpoint>& merged,
                        core::ServicePort& b, Reporter& report) {
+    std::vector<EndpointAddress> wanted;
+    wanted.reserve(merged.size());
+    for (const MergedEndpoint& m : merged) {
+      wanted.push_back({m.address, m.port});
+    }
+    const std::vector<core::EndpointId> ids = ids_.acquire_endpoints(slot, wanted);
     b.endpoints.reserve(merged.size());
-    const auto refused = [&](const MergedEndpoint& m) {
-      const auto id = ids_.acquire_endpoint(slot, m.address, m.port);
-      if (!id) {
-        result_.short_of_ids = true;
-        report.invalid("endpoints", m.identity + " of " + b.name + " refused: all " +
-                                        std::to_string(ids_.limits().endpoints) +
-                                        " endpoints of the configuration are in use");
-        return true;
-      }
-      core::Endpoint e;
-      e.address = m.address;
-      e.port = m.port;
-      e.weight = weight_of(normal_.extensions, m.identity, m.address, m.source->weight);
-      e.id = *id;
-      e.local = m.local;
-      e.ready = m.conditions.ready;
-      e.serving = m.conditions.serving;
-      e.terminating = m.conditions.terminating;
-      b.endpoints.push_back(e);
-      return false;
-    };
     std::vector<MergedEndpoint> kept;
     kept.reserve(merged.size());
-    for (MergedEndpoint& m : merged) {
-      if (!refused(m)) {
-        kept.push_back(std::move(m));
+    for (std::size_t i = 0; i < merged.size(); ++i) {
+      if (ids[i] == core::EndpointId::kNone) {
+        result_.short_of_ids = true;
+        report.invalid("endpoints", merged[i].identity + " of " + b.name + " refused: all " +
+                                        std::to_string(ids_.limits().endpoints) +
+                                        " endpoints of the configuration are in use");
+      } else {
+        b.endpoints.push_back(endpoint_of(merged[i], ids[i]));
+        kept.push_back(std::move(merged[i]));
       }
     }
     merged = std::move(kept);
+  }
+
+  [[nodiscard]] core::Endpoint endpoint_of(const MergedEndpoint& m, core::EndpointId id) const {
+    core::Endpoint e;
+    e.address = m.address;
+    e.port = m.port;
+    e.weight = weight_of(normal_.extensions, m.identity, m.address, m.source->weight);
+    e.id = id;
+    e.local = m.local;
+    e.ready = m.conditions.ready;
+    e.serving = m.conditions.serving;
+    e.terminating = m.conditions.terminating;
+    return e;
   }
 
   const model::Service& service_;

@@ -116,7 +116,7 @@ void TableBuilder::set_frontend(const FrontendKey& key, Frontend frontend) {
   if (present && *present == frontend) {
     frontends_.erase(key);
   } else {
-    frontends_[key] = frontend;
+    frontends_.insert_or_assign(frontends_.end(), key, frontend);  // keys often come in order
   }
 }
 
