@@ -35,10 +35,10 @@ bool is_group4(Ipv4Address address) noexcept {
 bool between_hosts(const ParsedFrame& frame) noexcept {
   if (frame.family == Family::kIpv4) {
     return !is_group4(frame.key4.src) && !is_group4(frame.key4.dst) &&
-           (frame.key4.src.host() >> 24) != 0;
+           (frame.key4.src.host() >> 24) != 0 && (frame.key4.dst.host() >> 24) != 0;
   }
   return !frame.src().is_multicast() && !frame.src().is_unspecified() &&
-         !frame.dst().is_multicast();
+         !frame.dst().is_multicast() && !frame.dst().is_unspecified();
 }
 
 /// Writes the header of the error (8 bytes) without its checksum.
@@ -57,12 +57,12 @@ void write_icmp_header(std::uint8_t* icmp, const IcmpErrorRequest& request) noex
 }  // namespace
 
 bool is_icmp_error(const std::uint8_t* data, const ParsedFrame& frame) noexcept {
-  const std::uint8_t type = frame.l4_offset != 0 ? data[frame.l4_offset] : std::uint8_t{0};
   if (frame.kind == FrameKind::kIcmp4) {
+    const std::uint8_t type = data[frame.l4_offset];
     return type == kIcmpUnreachable || type == kIcmpSourceQuench || type == kIcmpRedirect ||
            type == kIcmpTimeExceeded || type == kIcmpParameterProblem;
   }
-  return frame.kind == FrameKind::kIcmp6 && type < kIcmpv6EchoRequest;
+  return frame.kind == FrameKind::kIcmp6 && data[frame.l4_offset] < kIcmpv6EchoRequest;
 }
 
 bool may_answer_with_error(const std::uint8_t* data, const ParsedFrame& frame) noexcept {

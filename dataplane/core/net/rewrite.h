@@ -136,8 +136,9 @@ inline void translate(std::uint8_t* data, const ParsedFrame& frame,
 }
 
 /// Translates a fragment: a first one as a whole packet, a later one by its addresses alone.
-/// @return false and changes nothing for a first fragment of SCTP whose ports would change: its
-///         CRC covers bytes that are not here, and their number is not known.
+/// @return false and changes nothing: a first one of another protocol; or a first fragment of SCTP
+/// whose ports
+///         would change, as its CRC covers bytes that are not here, and their number is not known.
 template <class F>
 [[nodiscard]] bool translate_fragment(std::uint8_t* data, const ParsedFrame& frame,
                                       const Translation<F>& to) noexcept {
@@ -146,7 +147,9 @@ template <class F>
     return true;
   }
   const auto& key = key_of<F>(frame);
-  if (frame.protocol == kIpProtoSctp && (key.sport != to.sport || key.dport != to.dport)) {
+  const bool sctp = frame.protocol == kIpProtoSctp;
+  if ((sctp && (key.sport != to.sport || key.dport != to.dport)) ||
+      (!sctp && frame.protocol != kIpProtoTcp && frame.protocol != kIpProtoUdp)) {
     return false;
   }
   translate(data, frame, to);

@@ -230,6 +230,13 @@ TEST(IcmpBuild, IsForbiddenAboutErrorsFragmentsAndGroups) {
   EXPECT_FALSE(may_answer(PacketBuilder().eth().arp_request("10.0.0.1", "10.0.0.2").build()));
 }
 
+// Found by the fuzz smoke test: the type was read where a frame without payload had ended.
+TEST(IcmpBuild, ReadsNothingBehindAFrameThatEndsWithItsIpHeader) {
+  Bytes frame = v4().protocol(50).build();
+  frame.shrink_to_fit();
+  EXPECT_FALSE(is_icmp_error(frame.data(), parse(frame)));
+}
+
 Bytes build_error(const Bytes& cause, IcmpErrorKind kind, const char* source,
                   std::uint32_t mtu = 0) {
   Bytes out(kMaxIcmpErrorFrame, 0xee);

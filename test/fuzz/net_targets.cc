@@ -1,0 +1,234 @@
+#include "test/fuzz/net_targets.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "dataplane/core/net/arp_nd.h"
+#include "dataplane/core/net/icmp.h"
+#include "dataplane/core/net/parse.h"
+#include "dataplane/core/net/parse_fast.h"
+#include "dataplane/core/net/partial_checksum.h"
+#include "dataplane/core/net/reject.h"
+#include "dataplane/core/net/rewrite.h"
+
+namespace sluice::fuzz {
+
+namespace {
+
+using namespace core;  // every name here is of the code under test
+
+void require(bool holds, const char* what) {
+  if (!holds) {
+    std::fprintf(stderr, "fuzz: %s\n", what);
+    std::abort();
+  }
+}
+
+/// A copy of the exact size on the heap, so that the sanitizer sees every byte read too many. The
+/// first input byte says how much of the frame lies in later segments.
+struct Frame {
+  Frame(const std::uint8_t* data, std::size_t size) {
+    total = static_cast<std::uint32_t>(size == 0 ? 0 : std::min<std::size_t>(size - 1, 70000));
+    const std::uint32_t cut = size == 0 || data[0] < 128 ? 0 : data[0] - 128u;
+    contiguous = total - std::min(cut, total);
+    bytes.assign(data + (size == 0 ? 0 : 1), data + (size == 0 ? 0 : 1) + contiguous);
+    bytes.shrink_to_fit();
+    parse_frame(bytes.data(), contiguous, total, parsed);
+  }
+  std::vector<std::uint8_t> bytes;
+  std::uint32_t contiguous = 0;
+  std::uint32_t total = 0;
+  ParsedFrame parsed;
+};
+
+bool is_flow(const ParsedFrame& frame) {
+  return frame.kind == FrameKind::kFlow4 || frame.kind == FrameKind::kFlow6;
+}
+
+bool is_fragment(const ParsedFrame& frame) {
+  return frame.kind == FrameKind::kFragment4 || frame.kind == FrameKind::kFragment6;
+}
+
+bool is_ip(const ParsedFrame& frame) {
+  return frame.kind != FrameKind::kBad && frame.kind != FrameKind::kArp &&
+         frame.kind != FrameKind::kOtherEther;
+}
+
+bool same_key(const ParsedFrame& a, const ParsedFrame& b) {
+  return a.family == b.family && (a.family == Family::kIpv4 ? a.key4 == b.key4 : a.key6 == b.key6);
+}
+
+bool same(const ParsedFrame& a, const ParsedFrame& b) {
+  return a.kind == b.kind && a.error == b.error && a.l3_offset == b.l3_offset &&
+         a.l4_offset == b.l4_offset && a.ip_length == b.ip_length && a.protocol == b.protocol &&
+         a.tcp_flags == b.tcp_flags && a.hop_limit == b.hop_limit && a.multicast == b.multicast &&
+         same_key(a, b);
+}
+
+/// Some other tuple; deterministic.
+template <class Key>
+Key other_key(const Key& key) {
+  Key to = key.reversed();
+  to.sport = Be16::from_host(static_cast<std::uint16_t>(to.sport.host() + 77));
+  to.dport = Be16::from_host(8080);
+  return to;
+}
+
+/// Bytes that a translation there and back may leave different: the hop limit, and 0x0000 for
+/// 0xffff in a checksum that was not canonical.
+void require_restored(const std::vector<std::uint8_t>& before,
+                      const std::vector<std::uint8_t>& after, const ParsedFrame& frame) {
+  const std::size_t hop = frame.l3_offset + (frame.family == Family::kIpv4 ? 8u : 7u);
+  const bool v4 = frame.family == Family::kIpv4;
+  const std::size_t ip_sum = v4 ? frame.l3_offset + 10u : hop;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const bool counted = i == hop || i == ip_sum || i == ip_sum + 1;
+    const bool zero = (before[i] == 0 && after[i] == 0xff) || (before[i] == 0xff && after[i] == 0);
+    require(before[i] == after[i] || counted || zero, "a byte was not restored");
+  }
+}
+
+template <class F>
+void rewrite_and_back(Frame& frame) {
+  const auto before = frame.bytes;
+  const auto& key = key_of<F>(frame.parsed);
+  const auto there = Translation<F>::between(key, other_key(key));
+  if (is_flow(frame.parsed)) {
+    translate(frame.bytes.data(), frame.parsed, there);
+  } else if (!translate_fragment(frame.bytes.data(), frame.parsed, there)) {
+    return;
+  }
+  const Translation<F> back{key.src,           key.dst, key.sport, key.dport, there.l3.negated(),
+                            there.l4.negated()};
+  is_flow(frame.parsed) ? translate(frame.bytes.data(), frame.parsed, back)
+                        : (void)translate_fragment(frame.bytes.data(), frame.parsed, back);
+  require_restored(before, frame.bytes, frame.parsed);
+}
+
+template <class F>
+void translate_error_and_back(Frame& frame, const QuotedPacket& quoted) {
+  const auto before = frame.bytes;
+  const auto& outer = key_of<F>(frame.parsed);
+  const auto& inner = key_of<F>(quoted.inner);
+  const auto to = other_key(inner);
+  translate_icmp_error(frame.bytes.data(), frame.contiguous, frame.parsed, quoted,
+                       IcmpTranslation<F>{to.src, to.dst, to});
+  QuotedPacket again;
+  require(parse_icmp_error(frame.bytes.data(), frame.contiguous, frame.parsed, again),
+          "a translated error is no error");
+  require(key_of<F>(again.inner) == to, "the quoted tuple is not the wanted one");
+  translate_icmp_error(frame.bytes.data(), frame.contiguous, frame.parsed, again,
+                       IcmpTranslation<F>{outer.src, outer.dst, inner});
+  require_restored(before, frame.bytes, frame.parsed);
+}
+
+}  // namespace
+
+void parse(const std::uint8_t* data, std::size_t size) {
+  Frame frame(data, size);
+  ParsedFrame fast;
+  ParsedFrame general;
+  parse_frame_general(frame.bytes.data(), frame.contiguous, frame.total, general);
+  require(
+      !parse_plain(frame.bytes.data(), frame.contiguous, frame.total, fast) || same(fast, general),
+      "the short cut and the general parser differ");
+  require(same(frame.parsed, general), "parse_frame and the general parser differ");
+  require((general.kind == FrameKind::kBad) == (general.error != ParseError::kNone),
+          "an error without kBad, or the other way round");
+  require(general.l4_offset <= frame.contiguous, "L4 lies outside the frame");
+  if (is_ip(general)) {
+    require(general.l3_offset + std::uint32_t{general.ip_length} <= frame.total,
+            "the packet is longer than the frame");
+  }
+  if (is_fragment(general)) {
+    const FragmentInfo info = fragment_info(frame.bytes.data(), general);
+    require(info.offset + std::uint32_t{info.length} <= 65535, "a fragment ends too far");
+    require(!info.has_ports || info.offset == 0, "ports in a later fragment");
+  }
+  if (is_flow(general) && frame.contiguous == frame.total) {
+    (void)complete_if_partial(frame.bytes.data(), general);
+  }
+}
+
+void icmp(const std::uint8_t* data, std::size_t size) {
+  Frame frame(data, size);
+  QuotedPacket quoted;
+  if (!parse_icmp_error(frame.bytes.data(), frame.contiguous, frame.parsed, quoted)) {
+    return;
+  }
+  require(is_flow(quoted.inner) && !quoted.later_fragment, "an error without a quoted tuple");
+  require(quoted.inner.l4_offset + 8u <= frame.contiguous, "quoted ports lie outside the frame");
+  frame.parsed.kind == FrameKind::kIcmp4 ? translate_error_and_back<Ipv4>(frame, quoted)
+                                         : translate_error_and_back<Ipv6>(frame, quoted);
+}
+
+void rewrite(const std::uint8_t* data, std::size_t size) {
+  Frame frame(data, size);
+  if (is_flow(frame.parsed) || is_fragment(frame.parsed)) {
+    frame.parsed.family == Family::kIpv4 ? rewrite_and_back<Ipv4>(frame)
+                                         : rewrite_and_back<Ipv6>(frame);
+  }
+}
+
+void reject(const std::uint8_t* data, std::size_t size) {
+  Frame frame(data, size);
+  std::vector<std::uint8_t> out(kMaxIcmpErrorFrame);
+  const std::uint32_t room =
+      size == 0 ? 0 : std::min<std::uint32_t>(kMaxIcmpErrorFrame, data[0] * 16u);
+  const std::uint32_t length =
+      build_reject(frame.bytes.data(), frame.contiguous, frame.parsed, out.data(), room);
+  require(length <= room, "more written than there was room");
+  if (length != 0) {
+    require(!is_icmp_error(frame.bytes.data(), frame.parsed), "an error about an error");
+    ParsedFrame answer;
+    parse_frame(out.data(), length, length, answer);
+    require(answer.kind != FrameKind::kBad, "an answer that does not parse");
+    require(answer.dst() == frame.parsed.src(), "an answer to somebody else");
+  }
+  if (make_echo_reply(frame.bytes.data(), frame.parsed)) {
+    ParsedFrame reply;
+    parse_frame(frame.bytes.data(), frame.contiguous, frame.total, reply);
+    require(reply.kind == frame.parsed.kind, "an echo reply that does not parse");
+  }
+}
+
+void neighbor(const std::uint8_t* data, std::size_t size) {
+  Frame frame(data, size);
+  const MacAddress own{{2, 0, 0, 0, 0, 9}};
+  if (frame.parsed.kind == FrameKind::kArp && parse_arp(frame.bytes.data())) {
+    make_arp_reply(frame.bytes.data(), own);
+    require(parse_arp(frame.bytes.data()).has_value(), "an ARP reply that does not parse");
+    return;
+  }
+  (void)parse_neighbor_advertisement(frame.bytes.data(), frame.contiguous, frame.parsed);
+  const auto asked =
+      parse_neighbor_solicitation(frame.bytes.data(), frame.contiguous, frame.parsed);
+  if (asked) {
+    std::vector<std::uint8_t> out(kNeighborAdvertisementLength);
+    build_neighbor_advertisement(out.data(), *asked, own);
+    ParsedFrame answer;
+    parse_frame_general(out.data(), kNeighborAdvertisementLength, kNeighborAdvertisementLength,
+                        answer);
+    require(answer.kind == FrameKind::kNd || answer.error == ParseError::kMartian,
+            "an advertisement that does not parse");
+  }
+}
+
+void address(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto parsed = parse_address(text)) {
+    require(parse_address(to_string(*parsed)) == parsed, "an address does not survive printing");
+  }
+  if (const auto parsed = parse_cidr(text)) {
+    require(parse_cidr(to_string(*parsed)) == parsed, "a prefix does not survive printing");
+    require(parsed->contains(parsed->address()), "a prefix without its own address");
+  }
+  if (const auto parsed = parse_mac(text)) {
+    require(parse_mac(to_string(*parsed)) == parsed, "a MAC does not survive printing");
+  }
+}
+
+}  // namespace sluice::fuzz
