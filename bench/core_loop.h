@@ -1,0 +1,118 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "bench/traffic.h"
+#include "dataplane/core/net/parse_fast.h"
+#include "dataplane/core/net/rewrite.h"
+#include "dataplane/dpdk/rte_hash_index.h"
+
+namespace sluice::bench {
+
+/// How far a burst is taken: the cost of a stage is the difference of two.
+enum class UpTo : std::uint8_t { kParse, kHash, kLookup, kState, kRewrite };
+
+// The product's own parts in a straight line: parser with all its checks, hash, connection table,
+// state and time, translation. What a Worker costs above this is the worker's: counters, steering,
+// next hops, transmission.
+
+/// Thread: one.
+template <class F>
+class CoreLoop {
+ public:
+  using Key = typename F::Key;
+
+  [[nodiscard]] static core::Result<CoreLoop> create(std::uint32_t flows) {
+    core::ConnTableConfig config;
+    config.capacity = flows;
+    config.hash_seed = 1;
+    config.half_open_divisor = 1;
+    auto store = dpdk::ConnStore<F>::create({"core"}, config);
+    if (!store) {
+      return tl::unexpected(store.error());
+    }
+    return CoreLoop(std::move(*store));
+  }
+
+  /// @return false: the table is full.
+  bool add(const Key& forward, const Key& reply) noexcept {
+    const auto to = core::Translation<F>::between(forward, reply.reversed());
+    core::NewConn<F> conn;
+    conn.forward = forward;
+    conn.forward_hash = store_.table.hash(forward);
+    conn.reply = reply;
+    conn.l3_delta = to.l3.raw();
+    conn.l4_delta = to.l4.raw();
+    const auto outcome = store_.table.create(conn, kNowNs, no_release_);
+    if (outcome.result != core::CreateResult::kCreated) {
+      return false;
+    }
+    store_.table.set_state(outcome.index, core::ConnState::kEstablished, kNow);
+    return true;
+  }
+
+  template <UpTo kUpTo>
+  std::uint32_t run(const pipeline::Packet* packets, std::uint32_t n) noexcept {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      core::parse_frame_inline(packets[i].data, packets[i].contiguous, packets[i].total,
+                               parsed_[i]);
+    }
+    if constexpr (kUpTo == UpTo::kParse) {
+      return n;
+    }
+    for (std::uint32_t i = 0; i < n; ++i) {
+      pointers_[i] = &core::key_of<F>(parsed_[i]);
+      hashes_[i] = store_.table.hash(*pointers_[i]);
+    }
+    if constexpr (kUpTo == UpTo::kHash) {
+      return n;
+    }
+    const std::uint64_t found =
+        store_.table.find_bulk(pointers_.data(), hashes_.data(), n, hits_.data());
+    if constexpr (kUpTo == UpTo::kLookup) {
+      return static_cast<std::uint32_t>(std::popcount(found));
+    }
+    for (std::uint64_t left = found; left != 0; left &= left - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(left));
+      const auto index = hits_[i].entry();
+      store_.table.on_packet(index, hits_[i].direction(), parsed_[i].tcp_flags, kNow);
+      if constexpr (kUpTo == UpTo::kRewrite) {
+        core::translate(packets[i].data, parsed_[i],
+                        translation(store_.table.entry(index), hits_[i].direction()));
+      }
+    }
+    return static_cast<std::uint32_t>(std::popcount(found));
+  }
+
+ private:
+  static constexpr std::uint64_t kNowNs = 1'000'000'000;
+  static constexpr core::Tick kNow = core::tick_of_ns(kNowNs) + 1;
+  struct NoRelease {
+    template <class Hot>
+    void released(core::EntryIndex, const Hot&, const core::ColdEntry&,
+                  core::ReleaseReason) noexcept {}
+  };
+
+  explicit CoreLoop(dpdk::ConnStore<F> store) noexcept : store_(std::move(store)) {}
+
+  static core::Translation<F> translation(const typename core::HotEntryOf<F>::type& e,
+                                          core::Direction direction) noexcept {
+    const core::ChecksumDelta l3(e.l3_delta);
+    const core::ChecksumDelta l4(e.l4_delta);
+    if (direction == core::Direction::kForward) {
+      return {e.snat, e.backend, e.snat_port, e.backend_port, l3, l4};
+    }
+    return {e.vip, e.client, e.vip_port, e.client_port, l3.negated(), l4.negated()};
+  }
+
+  dpdk::ConnStore<F> store_;
+  NoRelease no_release_;
+  std::array<core::ParsedFrame, pipeline::kBurst> parsed_;
+  std::array<const Key*, pipeline::kBurst> pointers_{};
+  std::array<std::uint32_t, pipeline::kBurst> hashes_{};
+  std::array<core::KeyData, pipeline::kBurst> hits_{};
+};
+
+}  // namespace sluice::bench

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "bench/clock.h"
+#include "bench/traffic.h"
+
+namespace sluice::bench {
+
+/// Times `run(packets, 32)` over rounds of FrameRing::kBursts bursts. Making the frames is not
+/// timed.
+/// @param fill  (ring, round): puts the frames of one round.
+/// @return cycles per packet of the median round: interrupts and other programs hit single rounds
+///         (a round is a few microseconds), and the fastest rounds flatter.
+template <class Fill, class Run>
+[[nodiscard]] double cycles_per_packet(double cycles_per_tick, std::uint64_t rounds,
+                                       FrameRing& ring, Fill&& fill, Run&& run) {
+  std::vector<std::uint64_t> ticks;
+  ticks.reserve(rounds);
+  for (std::uint64_t r = 0; r < rounds; ++r) {
+    fill(ring, r);
+    const std::uint64_t start = tsc();
+    for (std::size_t b = 0; b < FrameRing::kBursts; ++b) {
+      run(&ring.packet(b * pipeline::kBurst), static_cast<std::uint32_t>(pipeline::kBurst));
+    }
+    ticks.push_back(tsc() - start);
+  }
+  // The first rounds meet cold code and a cold table.
+  ticks.erase(ticks.begin(), ticks.begin() + static_cast<long>(ticks.size() / 10));
+  const auto middle = ticks.begin() + static_cast<long>(ticks.size() / 2);
+  std::nth_element(ticks.begin(), middle, ticks.end());
+  return static_cast<double>(*middle) / FrameRing::kFrames * cycles_per_tick;
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,156 @@
+#include "bench/new_flows.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "bench/clock.h"
+#include "bench/rig.h"
+#include "bench/traffic.h"
+
+namespace sluice::bench {
+namespace {
+
+using core::Ipv4;
+using Space = FlowSpace<Ipv4>;
+
+constexpr std::uint32_t kLive = 1'000'000;
+constexpr std::uint32_t kMeasured = 6'000;  // bursts
+constexpr double kFlowsPerSecond = 1.5e6;
+
+/// Time-outs that keep `live` flows when `per_second` come.
+core::ConnTimeouts timeouts_for(double live, double per_second) {
+  core::ConnTimeouts timeouts;
+  timeouts.of.fill(core::ticks_of_ms(static_cast<std::uint64_t>(live / per_second * 1000)));
+  return timeouts;
+}
+
+std::unique_ptr<Rig> make_rig(std::uint64_t ns_per_poll, double per_second, bool& failed) {
+  RigConfig config;
+  config.connections = kLive;
+  config.ns_per_poll = ns_per_poll;
+  config.timeouts = timeouts_for(kLive * 0.95, per_second);
+  auto rig = Rig::create(config);
+  if (!rig) {
+    std::fprintf(stderr, "bench: %s\n", rig.error().message.c_str());
+    failed = true;
+    return nullptr;
+  }
+  return std::move(*rig);
+}
+
+double median(std::vector<std::uint64_t>& ticks) {
+  const auto middle = ticks.begin() + static_cast<long>(ticks.size() / 2);
+  std::nth_element(ticks.begin(), middle, ticks.end());
+  return static_cast<double>(*middle);
+}
+
+/// One burst of frames and the time the workers took for it.
+std::uint64_t timed_poll(Rig& rig, FrameRing& ring) {
+  const std::uint64_t start = tsc();
+  rig.poll(&ring.packet(0), pipeline::kBurst);
+  return tsc() - start;
+}
+
+void put_replies(const Rig& rig, FrameRing& ring, std::vector<core::FlowKey4>& replies,
+                 std::uint8_t flags, bool learn) {
+  if (learn) {
+    for (std::uint32_t o = 0; o < pipeline::kBurst; ++o) {
+      const pipeline::Packet& p = rig.out().last(o);
+      const auto i = reinterpret_cast<std::uintptr_t>(p.handle) - 1;
+      const std::uint8_t* ip = p.data + 14;
+      core::FlowKey4 sent{core::Be32::load(ip + 12), core::Be32::load(ip + 16),
+                          core::Be16::load(ip + 20), core::Be16::load(ip + 22), 6, {}};
+      replies[i] = sent.reversed();
+    }
+  }
+  for (std::uint32_t i = 0; i < pipeline::kBurst; ++i) {
+    ring.put<Ipv4>(i, replies[i], flags);
+  }
+}
+
+}  // namespace
+
+double new_flow_cycles(double cycles_per_tick, bool& failed) {
+  const auto rig = make_rig(static_cast<std::uint64_t>(pipeline::kBurst / kFlowsPerSecond * 1e9),
+                            kFlowsPerSecond, failed);
+  if (rig == nullptr) {
+    return 0;
+  }
+  FrameRing ring;
+  const Space space{UINT32_MAX, Rig::kBackends};
+  std::vector<std::uint64_t> ticks;
+  std::uint32_t next = 0;
+  const std::uint32_t warm = kLive * 2 / pipeline::kBurst;
+  for (std::uint32_t burst = 0; burst < warm + kMeasured; ++burst) {
+    for (std::uint32_t i = 0; i < pipeline::kBurst; ++i) {
+      ring.put<Ipv4>(i, space.forward(next++), core::kTcpSyn);
+    }
+    const std::uint64_t spent = timed_poll(*rig, ring);
+    if (burst >= warm) {
+      ticks.push_back(spent);
+    }
+  }
+  if (rig->out().sent() != next || rig->connections() < kLive * 9 / 10) {
+    std::fprintf(stderr, "bench: new flows:%s\n", rig->counters().c_str());
+    failed = true;
+  }
+  // Expiry comes in lumps (once a tick), so the mean of a tick's polls counts, not the median poll.
+  std::uint64_t sum = 0;
+  const double usual = median(ticks);
+  std::uint64_t counted = 0;
+  for (const std::uint64_t t : ticks) {
+    const bool interrupted = static_cast<double>(t) > usual * 8;
+    sum += interrupted ? 0 : t;
+    counted += interrupted ? 0 : 1;
+  }
+  return static_cast<double>(sum) / static_cast<double>(counted * pipeline::kBurst) *
+         cycles_per_tick;
+}
+
+double whole_connection_cycles(double cycles_per_tick, bool& failed) {
+  constexpr double kPerSecond = 0.5e6;
+  const auto rig = make_rig(static_cast<std::uint64_t>(pipeline::kBurst / kPerSecond * 1e9 / 7),
+                            kPerSecond, failed);
+  if (rig == nullptr) {
+    return 0;
+  }
+  FrameRing ring;
+  const Space space{UINT32_MAX, Rig::kBackends};
+  std::vector<core::FlowKey4> replies(pipeline::kBurst);
+  std::uint64_t sum = 0;
+  std::uint32_t next = 0;
+  std::vector<std::uint64_t> ticks;
+  const std::uint32_t warm = kLive * 5 / 4 / pipeline::kBurst;
+  const auto requests = [&](std::uint8_t flags) {
+    for (std::uint32_t i = 0; i < pipeline::kBurst; ++i) {
+      ring.put<Ipv4>(i, space.forward(next + i), flags);
+    }
+    sum += timed_poll(*rig, ring);
+  };
+  const auto answers = [&](std::uint8_t flags, bool learn) {
+    put_replies(*rig, ring, replies, flags, learn);
+    sum += timed_poll(*rig, ring);
+  };
+  for (std::uint32_t burst = 0; burst < warm + kMeasured; ++burst) {
+    sum = 0;
+    requests(core::kTcpSyn);
+    answers(core::kTcpSyn | core::kTcpAck, true);
+    requests(core::kTcpAck);
+    requests(core::kTcpAck);
+    answers(core::kTcpFin | core::kTcpAck, false);
+    requests(core::kTcpFin | core::kTcpAck);
+    answers(core::kTcpAck, false);
+    next += pipeline::kBurst;
+    if (burst >= warm) {
+      ticks.push_back(sum);
+    }
+  }
+  if (rig->out().sent() != std::uint64_t{next} * 7) {
+    std::fprintf(stderr, "bench: connections:%s\n", rig->counters().c_str());
+    failed = true;
+  }
+  return median(ticks) / pipeline::kBurst * cycles_per_tick;
+}
+
+}  // namespace sluice::bench

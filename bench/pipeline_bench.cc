@@ -1,0 +1,216 @@
+// Cycles of a packet through a Worker, no I/O, beside the bare probe in the same run. README.md says
+// how to read it.
+
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/core_loop.h"
+#include "bench/eal.h"
+#include "bench/measure.h"
+#include "bench/new_flows.h"
+#include "bench/population.h"
+#include "bench/probe.h"
+#include "bench/targets.h"
+
+namespace sluice::bench {
+namespace {
+
+struct Options {
+  std::vector<std::uint32_t> flows = {1'000, 64'000, 1'000'000, 4'000'000};
+  std::uint64_t rounds = 8'000;
+  bool hugepages = false;
+  std::size_t memory_mib = 2'600;
+  double clock_ghz = 2.6;  ///< rates are given for this clock, as in the design
+  bool only_nat4 = false;
+};
+
+std::string count_name(std::uint32_t n) {
+  return n >= 1'000'000 ? std::to_string(n / 1'000'000) + "m" : std::to_string(n / 1'000) + "k";
+}
+
+/// All measurements of one run. Thread: main.
+class Bench {
+ public:
+  explicit Bench(const Options& options)
+      : options_(options), cycles_per_tick_(cycles_per_tick()) {}
+
+  int run() {
+    std::printf("# cycles per packet, both directions, established; %s, %.3f cycles per TSC tick\n",
+                options_.hugepages ? "huge pages" : "ordinary pages", cycles_per_tick_);
+    std::printf("%-12s %8s %8s %6s | %6s %6s %6s %6s %6s %6s | %s\n", "flows", "probe", "worker",
+                "ratio", "parse", "hash", "lookup", "state", "write", "worker", "also");
+    for (const std::uint32_t flows : options_.flows) {
+      established<core::Ipv4>(flows);
+    }
+    if (!options_.only_nat4) {
+      for (const std::uint32_t flows : options_.flows) {
+        established<core::Ipv6>(flows);
+      }
+      new_flows();
+    }
+    print_targets(results_);
+    return failed_ ? 1 : 0;
+  }
+
+ private:
+  template <class Fill, class Run>
+  double measure(FrameRing& ring, Fill&& fill, Run&& run) const {
+    return cycles_per_packet(cycles_per_tick_, options_.rounds, ring, fill, run);
+  }
+
+  void fail(const std::string& what) {
+    std::fprintf(stderr, "bench: %s\n", what.c_str());
+    failed_ = true;
+  }
+
+  template <class F>
+  void established(std::uint32_t flows) {
+    const std::string family = F::kFamily == core::Family::kIpv4 ? "4" : "6";
+    const std::string name = family + "_" + count_name(flows);
+    const double probe = probe_cycles<F>(flows);
+    const std::array<double, 5> stages = core_cycles<F>(flows);
+    const double nat = worker_cycles<F>({.family = F::kFamily, .connections = flows});
+    results_["probe" + name] = probe;
+    results_["nat" + name] = nat;
+    std::string also;
+    if (!options_.only_nat4) {
+      also = variant<F>("fullnat", name, {.family = F::kFamily, .connections = flows,
+                                          .fullnat = true});
+      also += variant<F>("handed", name, {.family = F::kFamily, .connections = flows,
+                                          .handed_over = true});
+    }
+    std::printf("IPv%-2s %-6s %8.1f %8.1f %6.2f | %6.1f %6.1f %6.1f %6.1f %6.1f %6.1f |%s\n",
+                family.c_str(), count_name(flows).c_str(), probe, nat, nat / probe, stages[0],
+                stages[1] - stages[0], stages[2] - stages[1], stages[3] - stages[2],
+                stages[4] - stages[3], nat - stages[4], also.c_str());
+    std::fflush(stdout);
+  }
+
+  template <class F>
+  std::string variant(const std::string& kind, const std::string& name, const RigConfig& config) {
+    const double cycles = worker_cycles<F>(config);
+    results_[kind + name] = cycles;
+    char text[64];
+    std::snprintf(text, sizeof text, " %s %.1f", kind.c_str(), cycles);
+    return text;
+  }
+
+  template <class F>
+  double probe_cycles(std::uint32_t flows) {
+    auto probe = Probe<F>::create(flows);
+    if (!probe) {
+      fail(probe.error().message);
+      return 0;
+    }
+    const FlowSpace<F> space{flows, Rig::kBackends};
+    for (std::uint32_t f = 0; f < flows; ++f) {
+      probe->add(f, space.forward(f), space.reply(f));
+    }
+    std::uint64_t found = 0;
+    const double cycles = measure(
+        ring_, [&](FrameRing& ring, std::uint64_t round) { fill(space, ring, round); },
+        [&](const pipeline::Packet* p, std::uint32_t n) { found += probe->run(p, n); });
+    if (found != options_.rounds * FrameRing::kFrames) {
+      fail("the probe did not find every flow");
+    }
+    return cycles;
+  }
+
+  /// Cumulated: parse, + hash, + lookup, + state, + rewrite.
+  template <class F>
+  std::array<double, 5> core_cycles(std::uint32_t flows) {
+    auto loop = CoreLoop<F>::create(flows);
+    if (!loop) {
+      fail(loop.error().message);
+      return {};
+    }
+    const FlowSpace<F> space{flows, Rig::kBackends};
+    for (std::uint32_t f = 0; f < flows; ++f) {
+      if (!loop->add(space.forward(f), space.reply(f))) {
+        fail("the table is full");
+        return {};
+      }
+    }
+    const auto up_to = [&]<UpTo kUpTo>() {
+      return measure(
+          ring_, [&](FrameRing& ring, std::uint64_t round) { fill(space, ring, round); },
+          [&](const pipeline::Packet* p, std::uint32_t n) { loop->template run<kUpTo>(p, n); });
+    };
+    return {up_to.template operator()<UpTo::kParse>(), up_to.template operator()<UpTo::kHash>(),
+            up_to.template operator()<UpTo::kLookup>(), up_to.template operator()<UpTo::kState>(),
+            up_to.template operator()<UpTo::kRewrite>()};
+  }
+
+  template <class F>
+  void fill(const FlowSpace<F>& space, FrameRing& ring, std::uint64_t round) const {
+    const Shuffle shuffle(space.flows);
+    for (std::size_t i = 0; i < FrameRing::kFrames; ++i) {
+      const std::uint64_t k = round * FrameRing::kFrames + i;
+      const std::uint32_t flow = shuffle.at(static_cast<std::uint32_t>(k % space.flows));
+      const bool reply = ((k / space.flows + k) & 1) != 0;
+      ring.put<F>(i, reply ? space.reply(flow) : space.forward(flow), core::kTcpAck);
+    }
+  }
+
+  template <class F>
+  double worker_cycles(const RigConfig& config) {
+    auto rig = Rig::create(config);
+    if (!rig) {
+      fail(rig.error().message);
+      return 0;
+    }
+    Population<F> population(**rig, config.connections);
+    if (auto opened = population.open_all(); !opened) {
+      fail(opened.error().message);
+      return 0;
+    }
+    const std::uint64_t before = (*rig)->out().sent();
+    const double cycles = measure(
+        ring_, [&](FrameRing& ring, std::uint64_t round) { population.fill(ring, round); },
+        [&](const pipeline::Packet* p, std::uint32_t n) { (*rig)->poll(p, n); });
+    if ((*rig)->out().sent() - before != options_.rounds * FrameRing::kFrames) {
+      fail("not every frame was forwarded:" + (*rig)->counters());
+    }
+    return cycles;
+  }
+
+  void new_flows() {
+    const double created = new_flow_cycles(cycles_per_tick_, failed_);
+    const double whole = whole_connection_cycles(cycles_per_tick_, failed_);
+    results_["new_flows_millions"] = options_.clock_ghz * 1000 / created;
+    results_["tcp_connections_millions"] = options_.clock_ghz * 1000 / whole;
+    std::printf("# 1 m live IPv4 connections: %.0f cycles a new flow and one expired, %.0f cycles a "
+                "whole TCP connection of 7 packets\n",
+                created, whole);
+  }
+
+  Options options_;
+  double cycles_per_tick_;
+  FrameRing ring_;
+  Results results_;
+  bool failed_ = false;
+};
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) {
+  sluice::bench::Options options;
+  CLI::App app{"cycles per packet of the worker, beside the bare probe"};
+  app.add_option("--flows", options.flows, "numbers of flows")->delimiter(',');
+  app.add_option("--rounds", options.rounds, "rounds of 256 packets for each figure");
+  app.add_option("--memory-mib", options.memory_mib, "memory of the EAL");
+  app.add_option("--clock-ghz", options.clock_ghz, "clock that rates are given for");
+  app.add_flag("--hugepages", options.hugepages, "use huge pages");
+  app.add_flag("--only-nat4", options.only_nat4, "IPv4 nat alone");
+  CLI11_PARSE(app, argc, argv);
+  if (!sluice::bench::start_eal(options.hugepages, options.memory_mib)) {
+    std::fprintf(stderr, "bench: the EAL did not start with %zu MiB\n", options.memory_mib);
+    return 1;
+  }
+  return sluice::bench::Bench(options).run();
+}

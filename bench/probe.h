@@ -1,0 +1,127 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+#include "bench/traffic.h"
+#include "dataplane/core/conn/flow_hash.h"
+#include "dataplane/core/net/rewrite.h"
+#include "dataplane/dpdk/rte_hash_index.h"
+
+namespace sluice::bench {
+
+// The bare probe: what a packet costs at the very least with this index. Reads the key without
+// checking anything, hashes it, looks it up in bulk, reads one 64-byte entry, rewrites addresses,
+// ports, checksums and MACs. No states, no counters, no time, no forwarding table.
+
+template <class F>
+struct alignas(64) ProbeEntry {
+  typename F::Address src;
+  typename F::Address dst;
+  core::Be16 sport;
+  core::Be16 dport;
+  std::uint16_t l3_delta;
+  std::uint16_t l4_delta;
+  core::MacAddress dst_mac;
+  core::MacAddress src_mac;
+};
+static_assert(sizeof(ProbeEntry<core::Ipv4>) == 64 && sizeof(ProbeEntry<core::Ipv6>) == 64);
+
+/// Thread: one. Memory: two entries (forward, reply) for each flow, as directions have none.
+template <class F>
+class Probe {
+ public:
+  using Key = typename F::Key;
+
+  [[nodiscard]] static core::Result<Probe> create(std::uint32_t flows) {
+    auto index = dpdk::RteHashIndex<Key>::create({"probe"}, flows);
+    if (!index) {
+      return tl::unexpected(index.error());
+    }
+    auto memory = dpdk::EntryMemory::allocate({"probe"}, sizeof(ProbeEntry<F>) * flows * 2);
+    if (!memory) {
+      return tl::unexpected(memory.error());
+    }
+    return Probe(std::move(*index), std::move(*memory));
+  }
+
+  void add(std::uint32_t flow, const Key& forward, const Key& reply) noexcept {
+    set(flow * 2, core::Translation<F>::between(forward, reply.reversed()));
+    set(flow * 2 + 1, core::Translation<F>::between(reply, forward.reversed()));
+    const auto entry = static_cast<core::EntryIndex>(flow);
+    index_.insert(forward, hash(forward), core::KeyData::make(entry, core::Direction::kForward));
+    index_.insert(reply, hash(reply), core::KeyData::make(entry, core::Direction::kReply));
+  }
+
+  /// One burst. @return packets found and rewritten.
+  std::uint32_t run(const pipeline::Packet* packets, std::uint32_t n) noexcept {
+    std::array<Key, pipeline::kBurst> keys;
+    std::array<const Key*, pipeline::kBurst> pointers;
+    std::array<std::uint32_t, pipeline::kBurst> hashes;
+    std::array<core::KeyData, pipeline::kBurst> hits;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      read_key(packets[i].data, keys[i]);
+      pointers[i] = &keys[i];
+      hashes[i] = hash(keys[i]);
+    }
+    const std::uint64_t found = index_.find_bulk(pointers.data(), hashes.data(), n, hits.data());
+    for (std::uint64_t left = found; left != 0; left &= left - 1) {
+      __builtin_prefetch(&entry_of(hits[std::countr_zero(left)]));
+    }
+    for (std::uint64_t left = found; left != 0; left &= left - 1) {
+      const auto i = std::countr_zero(left);
+      rewrite(packets[i].data, keys[i].proto, entry_of(hits[i]));
+    }
+    return static_cast<std::uint32_t>(std::popcount(found));
+  }
+
+ private:
+  Probe(dpdk::RteHashIndex<Key> index, dpdk::EntryMemory memory) noexcept
+      : index_(std::move(index)),
+        memory_(std::move(memory)),
+        entries_(reinterpret_cast<ProbeEntry<F>*>(memory_.span().data())) {}
+
+  static std::uint32_t hash(const Key& key) noexcept { return core::flow_hash(key, 1); }
+  const ProbeEntry<F>& entry_of(core::KeyData hit) const noexcept {
+    return entries_[reinterpret_cast<std::uintptr_t>(hit.raw)];
+  }
+  void set(std::uint32_t at, const core::Translation<F>& to) noexcept {
+    entries_[at] = {to.src, to.dst, to.sport, to.dport, to.l3.raw(), to.l4.raw(), {}, {}};
+  }
+
+  static void read_key(const std::uint8_t* frame, Key& key) noexcept {
+    constexpr bool kV4 = F::kFamily == core::Family::kIpv4;
+    const std::uint8_t* ip = frame + 14;
+    std::memcpy(&key.src, ip + (kV4 ? 12 : 8), sizeof key.src + sizeof key.dst);
+    std::memcpy(&key.sport, ip + (kV4 ? 20 : 40), 4);
+    key.proto = ip[kV4 ? 9 : 6];
+  }
+
+  static void rewrite(std::uint8_t* frame, std::uint8_t proto, const ProbeEntry<F>& e) noexcept {
+    constexpr bool kV4 = F::kFamily == core::Family::kIpv4;
+    e.dst_mac.store(frame);
+    e.src_mac.store(frame + 6);
+    std::uint8_t* ip = frame + 14;
+    std::uint8_t* l4 = ip + (kV4 ? 20 : 40);
+    if constexpr (kV4) {
+      core::decrement_ttl4(ip, core::ChecksumDelta(e.l3_delta));
+    } else {
+      core::decrement_hop_limit6(ip);
+    }
+    std::memcpy(ip + (kV4 ? 12 : 8), &e.src, sizeof e.src + sizeof e.dst);
+    std::memcpy(l4, &e.sport, 4);
+    std::uint8_t* sum = l4 + (proto == 6 ? 16 : 6);
+    std::uint16_t field;
+    std::memcpy(&field, sum, 2);
+    field = core::ChecksumDelta(e.l4_delta).apply(field);
+    std::memcpy(sum, &field, 2);
+  }
+
+  dpdk::RteHashIndex<Key> index_;
+  dpdk::EntryMemory memory_;
+  ProbeEntry<F>* entries_;
+};
+
+}  // namespace sluice::bench

@@ -1,0 +1,65 @@
+#include "bench/targets.h"
+
+#include <cstdio>
+
+namespace sluice::bench {
+namespace {
+
+struct Target {
+  std::string name;
+  double measured;
+  double wanted;
+  double goal;
+  bool more_is_better;
+};
+
+void print(const Target& t) {
+  const bool pass = t.more_is_better ? t.measured >= t.wanted : t.measured <= t.wanted;
+  std::printf("target %-26s measured %8.2f wanted %8.2f goal %8.2f %s\n", t.name.c_str(),
+              t.measured, t.wanted, t.goal, pass ? "pass" : "short");
+}
+
+/// Prints when all of `needed` were measured.
+template <class... Name>
+bool have(const Results& results, const Name&... needed) {
+  return (results.contains(needed) && ...);
+}
+
+}  // namespace
+
+void print_targets(const Results& r) {
+  struct Cycles {
+    const char* flows;
+    double wanted;
+    double goal;
+  };
+  for (const Cycles& c : {Cycles{"64k", 80, 60}, Cycles{"4m", 170, 150}}) {
+    const std::string nat4 = std::string("nat4_") + c.flows;
+    const std::string nat6 = std::string("nat6_") + c.flows;
+    const std::string fullnat4 = std::string("fullnat4_") + c.flows;
+    const std::string handed4 = std::string("handed4_") + c.flows;
+    if (!have(r, nat4)) {
+      continue;
+    }
+    const double base = r.at(nat4);
+    print({nat4, base, c.wanted, c.goal, false});
+    if (have(r, nat6)) {
+      print({nat6 + "/" + nat4, r.at(nat6) / base, 1.25, 1.25, false});
+    }
+    if (have(r, fullnat4)) {
+      // "Equal" with room for the noise of two runs.
+      print({fullnat4 + "/" + nat4, r.at(fullnat4) / base, 1.05, 1.0, false});
+    }
+    if (have(r, handed4)) {
+      print({handed4 + "-" + nat4, r.at(handed4) - base, 60, 60, false});
+    }
+  }
+  if (have(r, "new_flows_millions")) {
+    print({"new_flows_millions", r.at("new_flows_millions"), 1.5, 3.0, true});
+  }
+  if (have(r, "tcp_connections_millions")) {
+    print({"tcp_connections_millions", r.at("tcp_connections_millions"), 0.5, 0.5, true});
+  }
+}
+
+}  // namespace sluice::bench
