@@ -91,6 +91,8 @@ class ChecksumDelta {
                                                  std::size_t header_length) noexcept;
 
 /// True when the 20-byte header at `header` sums up. Branch-free, about 5 cycles.
+/// Ones'-complement sums are sums modulo 65535, and 2^64 is 1 modulo 65535: 64-bit words may be
+/// added with end-around carry, and the remainder test is one multiplication.
 [[nodiscard]] inline bool ipv4_plain_header_valid(const std::uint8_t* header) noexcept {
   std::uint64_t a;
   std::uint64_t b;
@@ -98,8 +100,11 @@ class ChecksumDelta {
   std::memcpy(&a, header, 8);
   std::memcpy(&b, header + 8, 8);
   std::memcpy(&c, header + 16, 4);
-  const std::uint64_t sum = (a >> 32) + (a & 0xffffffff) + (b >> 32) + (b & 0xffffffff) + c;
-  return fold(sum) == 0xffff;
+  std::uint64_t sum = a + b;
+  sum += sum < a ? 1 : 0;
+  sum += c;
+  sum += sum < c ? 1 : 0;
+  return sum % 0xffff == 0;
 }
 
 /// TCP, UDP or ICMPv6 checksum from scratch (field taken as zero) over one contiguous L4 segment.
