@@ -25,6 +25,7 @@ enum class Stage : std::uint8_t {
 struct FragmentPorts {
   core::Be16 sport;
   core::Be16 dport;
+  std::uint8_t protocol = 0;
 };
 
 /// A packet on its way to another worker, by value.

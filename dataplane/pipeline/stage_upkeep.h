@@ -18,6 +18,9 @@ void Worker<Io, I4, I6, C>::upkeep() noexcept {
     if (waiting_.held() != 0) {
       release_waiting();
     }
+    if (fragments_.used() != 0) {
+      expire_fragments();
+    }
     announce();
   }
   serve_dump();
@@ -102,6 +105,9 @@ void Worker<Io, I4, I6, C>::drain() noexcept {
     return true;
   });
   counters_.set(Counter::kHeldNeighbour, 0);
+  fragments_.expire(now_ + FragmentTable::kPatience, FragmentTable::kDatagrams,
+                    [this](const Packet& packet) { drop(packet, Counter::kShutdownDropped); });
+  counters_.set(Counter::kHeldFragments, 0);
   do {
     ring_bursts_ = 0;
     if (!receive_handed_over()) {

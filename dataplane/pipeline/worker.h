@@ -18,6 +18,7 @@
 #include "dataplane/pipeline/counters.h"
 #include "dataplane/pipeline/dump.h"
 #include "dataplane/pipeline/family.h"
+#include "dataplane/pipeline/fragment_table.h"
 #include "dataplane/pipeline/handover.h"
 #include "dataplane/pipeline/hop_queue.h"
 #include "dataplane/pipeline/idle.h"
@@ -150,6 +151,7 @@ class Worker {
  private:
   using Hop = ResolvedHop;
   static constexpr std::uint32_t kRingBursts = 4;
+  static constexpr std::uint32_t kFragmentsPerTick = 64;  ///< all of them in 8 ticks
   static constexpr std::uint32_t kAnnounceRounds = 3;
   static constexpr std::uint32_t kAnnounceBurst = 16;
 
@@ -266,6 +268,9 @@ class Worker {
 
   // stage_fragment.h
   void serve_fragment(std::uint32_t i) noexcept;
+  void serve_piece_of(std::uint32_t i, FragmentTable::Datagram& datagram) noexcept;
+  void serve_piece(std::uint32_t i, const FragmentPorts& ports) noexcept;
+  void expire_fragments() noexcept;
 
   // stage_upkeep.h
   void upkeep() noexcept;
@@ -330,6 +335,7 @@ class Worker {
   bool host_asked_ = false;        ///< in this poll
 
   HopQueue waiting_;
+  FragmentTable fragments_;
   core::Tick upkeep_at_ = 0;
   core::Tick failed_asked_at_ = 0;
   RateLimit errors_{1, 256};        ///< ICMP errors: about 950 a second, burst 256

@@ -45,7 +45,7 @@ struct SteppedGroupConfig {
   std::size_t ports = 1;
   std::uint32_t connections = 2048;
   std::size_t ring_size = 512;
-  std::size_t frames = 4096;
+  std::size_t frames = 1024;
   std::size_t endpoints = 4096;
   std::size_t next_hops = 1024;
   bool inverted = false;            ///< owner map turned round

@@ -66,6 +66,7 @@ core::ServicePort TableMaker::block(const std::string& name, const TestService& 
     e.id = id.first->second;
     e.terminating = listed(s.terminating, text);
     e.serving = !listed(s.not_serving, text);
+    e.local = listed(s.local, text);
     e.ready = !e.terminating && e.serving;
     const auto index = static_cast<core::EndpointIndex>(b.endpoints.size());
     if (e.ready) {

@@ -19,6 +19,7 @@ struct TestService {
   std::vector<std::string> endpoints = {};    ///< "10.244.1.21:8080", "[fd00::1]:8080"
   std::vector<std::string> terminating = {};  ///< of them: serving, not ready
   std::vector<std::string> not_serving = {};  ///< of them: neither ready nor serving
+  std::vector<std::string> local = {};        ///< of them: on this node
   std::vector<std::string> sources = {};      ///< allowed, of the VIP
   core::SchedulerKind scheduler = core::SchedulerKind::kRr;
   bool masquerade_external = false;      ///< eTP Cluster by the book; false: mode nat
