@@ -34,7 +34,8 @@ auto Worker<Io, I4, I6, C>::judge(core::EntryIndex at, core::Direction d,
                                                           : Judgement::kGoOn;
 }
 
-/// What has become of the entry's destination. Sets epoch and kEntryDetached when the flow goes on.
+/// What has become of the entry's destination. Sets the epoch when the flow goes on, and
+/// kEntryDetached when it does so without its endpoint.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 auto Worker<Io, I4, I6, C>::judge_destination(core::EntryIndex at, core::Direction d) noexcept
@@ -70,7 +71,9 @@ auto Worker<Io, I4, I6, C>::judge_destination(core::EntryIndex at, core::Directi
                                                 : entry.flags | core::kEntryDetached);
   entry.to_backend = NextHopIndex::kNone;  // routes may have changed, too
   entry.to_client = NextHopIndex::kNone;
-  entry.epoch = epoch_;
+  if (stays || !udp) {
+    entry.epoch = epoch_;
+  }  // else it is judged with every packet: a Service made anew does not grow the epoch (F12)
   return Judgement::kGoOn;
 }
 

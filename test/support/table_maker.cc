@@ -107,8 +107,10 @@ core::TablePtr TableMaker::make() {
     }
   }
   for (const auto& [name, keys] : frontends_) {
+    const std::vector<core::FrontendKey> now =
+        frontends.contains(name) ? frontends.at(name) : std::vector<core::FrontendKey>{};
     for (const core::FrontendKey& key : keys) {
-      if (std::find(frontends[name].begin(), frontends[name].end(), key) == frontends[name].end()) {
+      if (std::find(now.begin(), now.end(), key) == now.end()) {
         builder.remove_frontend(key);
       }
     }

@@ -1,0 +1,174 @@
+#include "test/unit/pipeline/fixture.h"
+
+namespace sluice::test {
+namespace {
+
+using ChangeTest = PipelineTest;
+
+// F2: the Service and its backend leave; the tables they were in are really freed.
+TEST_F(ChangeTest, FlowsOfADeletedServiceGoOnUntilTheyEnd) {
+  const std::string backend = establish(40000);
+  tables_.services.erase("web");
+  apply();
+  apply();
+  group_.settle();
+  group_.publisher().collect();
+  EXPECT_EQ(group_.publisher().collect(), 1u);
+  EXPECT_EQ(sent(0, tcp4(kClient, kVip, 40000, 80, kAck)),
+            Flows{"tcp 198.51.100.7:40000 > " + backend + ":8080"});
+  EXPECT_EQ(sent(0, tcp4(backend, kClient, 8080, 40000, kAck)),
+            Flows{"tcp 203.0.113.10:80 > 198.51.100.7:40000"});
+  EXPECT_EQ(count(Counter::kConnDetached), 1u);
+  // A new one is not ours any more.
+  EXPECT_TRUE(group_.exchange(0, tcp4(kClient, kVip, 40001, 80, kSyn)).empty());
+  group_.run_ms(905'000, 4000);
+  EXPECT_EQ(group_.connections(), 0u);
+}
+
+// F3, M-8
+TEST_F(ChangeTest, EstablishedFlowKeepsABackendThatDrainsAndThenLeaves) {
+  tables_.services["web"].endpoints = {"10.244.1.21:8080"};
+  apply();
+  ASSERT_EQ(establish(40000), kB1);
+  const auto id = tables_.id("web", "10.244.1.21:8080");
+  tables_.services["web"].endpoints = {"10.244.1.21:8080", "10.244.2.22:8080"};
+  for (const bool gone : {false, true}) {
+    if (gone) {
+      tables_.services["web"].endpoints = {"10.244.2.22:8080"};
+    } else {
+      tables_.services["web"].terminating = {"10.244.1.21:8080"};
+    }
+    apply();
+    EXPECT_EQ(sent(0, tcp4(kClient, kVip, 40000, 80, kAck)),
+              Flows{"tcp 198.51.100.7:40000 > 10.244.1.21:8080"});
+    EXPECT_EQ(sent(0, tcp4(kB1, kClient, 8080, 40000, kAck)),
+              Flows{"tcp 203.0.113.10:80 > 198.51.100.7:40000"});
+    for (std::uint16_t n = 1; n <= 20; ++n) {
+      const auto sport = static_cast<std::uint16_t>(40000 + n + (gone ? 100 : 0));
+      EXPECT_EQ(establish(sport), kB2);
+    }
+    EXPECT_EQ(group_.endpoint_use(id).active, 1u);
+  }
+  EXPECT_EQ(group_.publisher().draining(), 1u);
+  group_.exchange(0, tcp4(kB1, kClient, 8080, 40000, kRst));
+  group_.run_ms(11'000, 500);
+  EXPECT_EQ(group_.endpoint_use(id).active, 0u);
+  group_.publisher().collect();
+  EXPECT_EQ(group_.publisher().draining(), 0u);
+}
+
+// F11, CT-2
+TEST_F(ChangeTest, UdpFlowMovesWhenItsEndpointLeaves) {
+  sent(0, udp4(kClient, "203.0.113.53", 5000, 53));
+  tables_.services["dns"].endpoints = {"10.244.2.22:5353"};
+  apply();
+  EXPECT_EQ(sent(0, udp4(kClient, "203.0.113.53", 5000, 53)),
+            Flows{"udp 198.51.100.7:5000 > 10.244.2.22:5353"});
+  EXPECT_EQ(group_.connections(), 1u);
+  EXPECT_EQ(count(Counter::kConnRedecided), 1u);
+}
+
+TEST_F(ChangeTest, UdpFlowStaysWhenAnotherEndpointComesOrThePolicyMoves) {
+  sent(0, udp4(kClient, "203.0.113.53", 5000, 53));
+  tables_.services["dns"].endpoints = {"10.244.1.21:5353", "10.244.2.22:5353"};
+  tables_.services["dns"].terminating = {"10.244.1.21:5353"};
+  apply();
+  EXPECT_EQ(sent(0, udp4(kClient, "203.0.113.53", 5000, 53)),
+            Flows{"udp 198.51.100.7:5000 > 10.244.1.21:5353"});
+}
+
+// F12, three variants: no negative result is ever remembered.
+TEST_F(ChangeTest, UdpSenderFindsAServiceThatComesLater) {
+  const Bytes datagram = udp4(kClient, "203.0.113.70", 5000, 161);
+  EXPECT_TRUE(group_.exchange(0, datagram).empty());
+  TestService snmp{.cluster_ip = "10.96.0.7", .vip = "203.0.113.70", .port = 161,
+                   .protocol = core::Protocol::kUdp};
+  tables_.services["snmp"] = snmp;
+  apply();
+  EXPECT_EQ(sent(0, datagram), Flows{"icmp 203.0.113.70 > 198.51.100.7"});
+  tables_.services["snmp"].endpoints = {"10.244.1.21:161"};
+  apply();
+  EXPECT_EQ(sent(0, datagram), Flows{"udp 198.51.100.7:5000 > 10.244.1.21:161"});
+  tables_.services.erase("snmp");
+  apply();
+  sent(0, datagram);
+  group_.run_ms(2000);
+  tables_.services["snmp"] = snmp;
+  tables_.services["snmp"].endpoints = {"10.244.2.22:161"};
+  apply();
+  EXPECT_EQ(sent(0, datagram), Flows{"udp 198.51.100.7:5000 > 10.244.2.22:161"});
+}
+
+// F13
+TEST_F(ChangeTest, SynOfAFlowWhoseBackendLeftIsScheduledAnew) {
+  tables_.services["web"].endpoints = {"10.244.1.21:8080"};
+  apply();
+  ASSERT_EQ(establish(40000), kB1);
+  sent(0, tcp4(kClient, kVip, 40001, 80, kSyn));  // half open
+  tables_.services["web"].endpoints = {"10.244.2.22:8080"};
+  apply();
+  for (const std::uint16_t sport : std::initializer_list<std::uint16_t>{40000, 40001}) {
+    EXPECT_EQ(sent(0, tcp4(kClient, kVip, sport, 80, kSyn)),
+              Flows{"tcp 198.51.100.7:" + std::to_string(sport) + " > 10.244.2.22:8080"});
+  }
+  EXPECT_EQ(count(Counter::kConnRedecided), 2u);
+  EXPECT_EQ(group_.connections(), 2u);
+}
+
+// 200 swaps under traffic: no packet is lost for that reason.
+TEST_F(ChangeTest, TwoHundredTablesDuringTraffic) {
+  std::vector<std::string> backend;
+  for (std::uint16_t n = 0; n < 16; ++n) {
+    backend.push_back(establish(static_cast<std::uint16_t>(40000 + n)));
+  }
+  for (int swap = 0; swap < 200; ++swap) {
+    tables_.services["web"].endpoints =
+        swap % 2 == 0 ? std::vector<std::string>{"10.244.1.21:8080"}
+                      : std::vector<std::string>{"10.244.1.21:8080", "10.244.2.22:8080"};
+    for (std::uint16_t n = 0; n < 16; ++n) {
+      group_.inject(0, tcp4(kClient, kVip, static_cast<std::uint16_t>(40000 + n), 80, kAck));
+    }
+    apply();
+    group_.settle();
+    const auto out = flows(group_.take_sent());
+    ASSERT_EQ(out.size(), 16u);
+    for (std::uint16_t n = 0; n < 16; ++n) {
+      EXPECT_EQ(out[n], "tcp 198.51.100.7:" + std::to_string(40000 + n) + " > " + backend[n] +
+                            ":8080");
+    }
+    EXPECT_EQ(group_.exchange(0, tcp4(kClient2, kVip, static_cast<std::uint16_t>(1000 + swap), 80,
+                                      kSyn))
+                  .size(),
+              1u);
+  }
+  group_.publisher().collect();
+  EXPECT_EQ(group_.publisher().collect(), 1u);
+  EXPECT_EQ(group_.balance().dropped, 0u);
+}
+
+SteppedGroupConfig four_workers() {
+  SteppedGroupConfig config;
+  config.workers = 4;
+  return config;
+}
+class SteeringOfTheDepartedTest : public PipelineTest {
+ protected:
+  SteeringOfTheDepartedTest() : PipelineTest(four_workers()) {}
+};
+// The book knows frontends and backends that have left while they have connections.
+TEST_F(SteeringOfTheDepartedTest, FlowsOfADeletedServiceStillFindTheirOwner) {
+  const std::string backend = establish(40000);
+  tables_.services.erase("web");
+  apply();
+  group_.settle();
+  for (std::size_t w = 0; w < 4; ++w) {
+    EXPECT_EQ(sent(w, tcp4(kClient, kVip, 40000, 80, kAck)),
+              Flows{"tcp 198.51.100.7:40000 > " + backend + ":8080"});
+    EXPECT_EQ(sent(w, tcp4(backend, kClient, 8080, 40000, kAck)),
+              Flows{"tcp 203.0.113.10:80 > 198.51.100.7:40000"});
+  }
+  EXPECT_TRUE(group_.take_to_host().empty());
+}
+
+}  // namespace
+}  // namespace sluice::test

@@ -1,0 +1,133 @@
+#include "test/unit/pipeline/fixture.h"
+
+namespace sluice::test {
+namespace {
+
+using OverloadTest = PipelineTest;
+
+// F6: a port that takes 3 of each burst; every buffer comes back.
+TEST_F(OverloadTest, FramesThePortDoesNotTakeAreFreedAndCounted) {
+  establish(40000);
+  const std::size_t before = group_.pool().free_count();
+  const std::uint64_t sent_before = count(Counter::kTxFrames);
+  group_.io(0).accept_per_flush(3);
+  for (int burst = 0; burst < 1000; ++burst) {
+    for (int n = 0; n < 32; ++n) {
+      group_.inject(0, tcp4(kClient, kVip, 40000, 80, kAck));
+    }
+    group_.step(0);
+  }
+  group_.settle();
+  EXPECT_EQ(group_.pool().free_count(), before);
+  EXPECT_EQ(count(Counter::kTxFrames) - sent_before, 3000u);
+  EXPECT_EQ(count(Counter::kTxDropped), 29'000u);
+  group_.io(0).accept_per_flush(SIZE_MAX);
+  group_.take_sent();
+  for (int n = 0; n < 1000; ++n) {
+    group_.inject(0, tcp4(kClient, kVip, 40000, 80, kAck));
+    group_.step(0);
+  }
+  EXPECT_EQ(group_.take_sent().size(), 1000u);
+}
+
+TEST_F(OverloadTest, FullBurstsOpenAFewFlowsAndServeAllHits) {
+  establish(40000);
+  establish(40001);
+  for (std::uint16_t n = 0; n < 31; ++n) {
+    group_.inject(0, tcp4(kClient2, kVip, static_cast<std::uint16_t>(1000 + n), 80, kSyn));
+  }
+  group_.inject(0, tcp4(kClient, kVip, 40000, 80, kAck));
+  group_.step(0);
+  const auto out = flows(group_.take_sent());
+  EXPECT_EQ(out.front(), "tcp 198.51.100.7:40000 > 10.244.1.21:8080");  // hits come first
+  EXPECT_EQ(out.size(), 9u);
+  EXPECT_EQ(count(Counter::kConnNewFlowBudget), 23u);
+}
+
+SteppedGroupConfig small_table() {
+  SteppedGroupConfig config;
+  config.connections = 64;
+  config.new_flow_budget = 64;
+  return config;
+}
+class FullTableTest : public PipelineTest {
+ protected:
+  FullTableTest() : PipelineTest(small_table()) {}
+};
+
+// F14: half-open ones give way, established ones never.
+TEST_F(FullTableTest, EstablishedFlowsOutliveAFlood) {
+  std::vector<std::string> backend;
+  for (std::uint16_t n = 0; n < 20; ++n) {
+    backend.push_back(establish(static_cast<std::uint16_t>(40000 + n)));
+  }
+  for (std::uint16_t n = 0; n < 3000; ++n) {
+    group_.exchange(0, tcp4(kClient2, kVip, static_cast<std::uint16_t>(1000 + n), 80, kSyn));
+  }
+  EXPECT_GT(count(Counter::kConnEvicted), 2000u);
+  for (std::uint16_t n = 0; n < 20; ++n) {
+    EXPECT_EQ(sent(0, tcp4(kClient, kVip, static_cast<std::uint16_t>(40000 + n), 80, kAck)),
+              Flows{"tcp 198.51.100.7:" + std::to_string(40000 + n) + " > " + backend[n] +
+                    ":8080"});
+  }
+  group_.run_ms(1'000'000, 4000);
+  EXPECT_EQ(group_.connections(), 0u);
+  EXPECT_EQ(group_.endpoint_use(tables_.id("web", "10.244.1.21:8080")).active, 0u);
+}
+
+TEST_F(FullTableTest, TableOfEstablishedFlowsRefusesNewOnesByName) {
+  const std::uint32_t capacity = group_.worker(0).conns4().capacity();
+  for (std::uint32_t n = 0; n < capacity; ++n) {
+    establish(static_cast<std::uint16_t>(40000 + n));
+  }
+  EXPECT_EQ(group_.connections(), capacity);
+  EXPECT_TRUE(group_.exchange(0, tcp4(kClient2, kVip, 1, 80, kSyn)).empty());
+  EXPECT_EQ(count(Counter::kConnTableFull), 1u);
+}
+
+// F93: complete, no duplicate, in pages, while connections come and go.
+TEST_F(OverloadTest, DumpShowsEveryLivingConnectionOnce) {
+  for (std::uint16_t n = 0; n < 300; ++n) {
+    establish(static_cast<std::uint16_t>(20000 + n));
+  }
+  sent(0, tcp6(kClient6, kVip6, 40000, 80, kSyn));
+  std::map<std::string, int> seen;
+  std::uint16_t churn = 0;
+  const auto row = [&](const pipeline::ConnectionRow& r) {
+    ++seen[core::to_string(r.flow.src, r.flow.sport)];
+    group_.inject(0, tcp4(kClient2, kVip, static_cast<std::uint16_t>(30000 + churn++), 80, kSyn));
+    return true;
+  };
+  ASSERT_TRUE(group_.dump_connections({}, row).has_value());
+  for (std::uint16_t n = 0; n < 300; ++n) {
+    EXPECT_EQ(seen["198.51.100.7:" + std::to_string(20000 + n)], 1);
+  }
+  EXPECT_EQ(seen["[fd00:198::7]:40000"], 1);
+  for (const auto& [name, times] : seen) {
+    EXPECT_EQ(times, 1) << name;
+  }
+}
+
+TEST_F(OverloadTest, DumpFiltersAndStopsAtTheLimit) {
+  for (std::uint16_t n = 0; n < 100; ++n) {
+    establish(static_cast<std::uint16_t>(20000 + n));
+  }
+  std::size_t rows = 0;
+  const auto count_rows = [&](const pipeline::ConnectionRow& r) {
+    EXPECT_EQ(core::to_string(r.backend), kB1);
+    EXPECT_EQ(r.state, core::ConnState::kEstablished);
+    ++rows;
+    return true;
+  };
+  pipeline::ConnectionFilter filter;
+  filter.backend = core::parse_address(kB1);
+  group_.dump_connections(filter, count_rows);
+  EXPECT_EQ(rows, 50u);
+  rows = 0;
+  filter.limit = 7;
+  group_.dump_connections(filter, count_rows);
+  EXPECT_EQ(rows, 7u);
+}
+
+}  // namespace
+}  // namespace sluice::test

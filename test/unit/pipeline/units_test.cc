@@ -1,0 +1,207 @@
+// The parts that stand alone: counters, ring, idle strategies, steering book, publisher.
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "dataplane/pipeline/counters.h"
+#include "dataplane/pipeline/idle.h"
+#include "dataplane/pipeline/rate_limit.h"
+#include "dataplane/pipeline/spsc_ring.h"
+#include "dataplane/pipeline/steering_book.h"
+#include "dataplane/pipeline/view_publisher.h"
+#include "test/support/table_maker.h"
+
+namespace sluice::test {
+namespace {
+
+using pipeline::Counter;
+using pipeline::IdleAction;
+using pipeline::IdleStrategy;
+
+TEST(Counters, NamesAreUniqueLowerCaseAndExplained) {
+  std::set<std::string_view> names;
+  for (const pipeline::CounterInfo& info : pipeline::kCounterTable) {
+    EXPECT_TRUE(names.insert(info.name).second) << info.name;
+    EXPECT_EQ(info.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string_view::npos);
+    EXPECT_NE(info.name.find('_'), std::string_view::npos) << info.name;
+    EXPECT_FALSE(info.help.empty());
+  }
+}
+
+TEST(Counters, BalanceOfAGroupCountsRingsAsHeld) {
+  pipeline::CounterBlock a;
+  pipeline::CounterBlock b;
+  a.add(Counter::kRxFrames, 10);
+  a.add(Counter::kHandoverSent, 4);
+  a.add(Counter::kTxFrames, 5);
+  a.add(Counter::kHopTimeout, 1);
+  b.add(Counter::kHandoverReceived, 3);
+  b.add(Counter::kHostPass, 3);
+  const pipeline::CounterBlock* blocks[] = {&a, &b};
+  const auto balance = pipeline::frame_balance(blocks);
+  EXPECT_TRUE(balance.holds());
+  EXPECT_EQ(balance.in, 10u);
+  EXPECT_EQ(balance.held, 1u);
+  EXPECT_TRUE(pipeline::frame_balance({blocks, 1}).holds());
+  a.add(Counter::kRxFrames);
+  EXPECT_FALSE(pipeline::frame_balance(blocks).holds());
+}
+
+TEST(SpscRing, KeepsOrderAndRefusesWhenFull) {
+  pipeline::SpscRing<int> ring(5);
+  EXPECT_EQ(ring.capacity(), 8u);
+  int out[8];
+  for (int round = 0; round < 100; ++round) {
+    for (int i = 0; i < 8; ++i) {
+      EXPECT_TRUE(ring.push(round * 8 + i));
+    }
+    EXPECT_FALSE(ring.push(-1));
+    EXPECT_EQ(ring.pop(out, 3), 3u);
+    EXPECT_EQ(ring.pop(out + 3, 8), 5u);
+    EXPECT_EQ(ring.pop(out, 0), 0u);
+    for (int i = 3; i < 8; ++i) {
+      EXPECT_EQ(out[i], round * 8 + i);
+    }
+  }
+  EXPECT_EQ(ring.size(), 0u);
+}
+
+TEST(Idle, AutoPausesThenYieldsThenSleepsUntilWorkComes) {
+  pipeline::Idle idle(IdleStrategy::kAuto);
+  for (std::uint32_t n = 0; n < pipeline::Idle::kPauses; ++n) {
+    EXPECT_EQ(idle.after_poll(false), IdleAction::kPause);
+  }
+  for (std::uint32_t n = 0; n < pipeline::Idle::kYields; ++n) {
+    EXPECT_EQ(idle.after_poll(false), IdleAction::kYield);
+  }
+  EXPECT_EQ(idle.after_poll(false), IdleAction::kSleep);
+  EXPECT_EQ(idle.after_poll(false), IdleAction::kSleep);
+  EXPECT_EQ(idle.after_poll(true), IdleAction::kNone);
+  EXPECT_EQ(idle.after_poll(false), IdleAction::kPause);
+}
+
+TEST(Idle, OtherStrategiesDoOneThing) {
+  EXPECT_EQ(pipeline::Idle(IdleStrategy::kSpin).after_poll(false), IdleAction::kPause);
+  EXPECT_EQ(pipeline::Idle(IdleStrategy::kYield).after_poll(false), IdleAction::kYield);
+  EXPECT_EQ(pipeline::Idle(IdleStrategy::kSleep).after_poll(false), IdleAction::kSleep);
+}
+
+TEST(RateLimit, BurstThenAPaceByTime) {
+  pipeline::RateLimit limit(2, 10);
+  int given = 0;
+  for (int n = 0; n < 50; ++n) {
+    given += limit.take(100) ? 1 : 0;
+  }
+  EXPECT_EQ(given, 10);
+  EXPECT_TRUE(limit.take(101));
+  EXPECT_TRUE(limit.take(101));
+  EXPECT_FALSE(limit.take(101));
+}
+
+pipeline::L4Address l4(std::uint32_t n) {
+  return {core::IpAddress(core::Be32::from_host(0x0af40000 + n)),
+          static_cast<std::uint16_t>(8000 + n % 7), core::Protocol::kTcp};
+}
+
+TEST(SteeringBook, SetsCountTheirUsersAndShareWhatStays) {
+  pipeline::L4AddressSetBuilder builder;
+  for (std::uint32_t n = 0; n < 5000; ++n) {
+    builder.add(l4(n));
+  }
+  builder.add(l4(7));
+  const pipeline::L4AddressSet all = builder.freeze();
+  builder.remove(l4(7));
+  builder.remove(l4(8));
+  const pipeline::L4AddressSet fewer = builder.freeze();
+  EXPECT_TRUE(all.contains(l4(8)));
+  EXPECT_FALSE(fewer.contains(l4(8)));
+  EXPECT_TRUE(fewer.contains(l4(7)));
+  for (std::uint32_t n = 9; n < 5000; ++n) {
+    ASSERT_TRUE(fewer.contains(l4(n)));
+  }
+  EXPECT_FALSE(all.contains(l4(5001)));
+  pipeline::L4Address udp = l4(7);
+  udp.protocol = core::Protocol::kUdp;
+  EXPECT_FALSE(all.contains(udp));  // F27
+  EXPECT_EQ(builder.size(), 4999u);
+}
+
+class PublisherTest : public ::testing::Test {
+ protected:
+  PublisherTest() { tables_.services["web"] = {.endpoints = {"10.244.1.21:8080"}}; }
+  const pipeline::WorkerTables& view() { return *publisher_.cell().load(0); }
+  bool backend_known(const char* address) {
+    return view().book->backends.contains(
+        {*core::parse_address(address), 8080, core::Protocol::kTcp});
+  }
+  TableMaker tables_;
+  pipeline::ConnectionCounts counts_{1, 64};
+  pipeline::ViewPublisher publisher_{1, counts_};
+};
+
+TEST_F(PublisherTest, NothingIsPublishedBeforeTheFirstTable) {
+  publisher_.set_routes({});
+  EXPECT_EQ(publisher_.cell().load(0), nullptr);
+  publisher_.apply(tables_.make());
+  EXPECT_NE(publisher_.cell().load(0), nullptr);
+}
+
+TEST_F(PublisherTest, EpochGrowsWithDeparturesAndRoutesOnly) {
+  publisher_.apply(tables_.make());
+  const std::uint32_t first = view().epoch;
+  tables_.services["web"].endpoints.push_back("10.244.2.22:8080");
+  publisher_.apply(tables_.make());
+  EXPECT_EQ(view().epoch, first);
+  tables_.services["web"].endpoints.pop_back();
+  publisher_.apply(tables_.make());
+  EXPECT_EQ(view().epoch, first + 1);
+  publisher_.set_routes({});
+  EXPECT_EQ(view().epoch, first + 2);
+}
+
+TEST_F(PublisherTest, BackendStaysInTheBookUntilReadersAndConnectionsAreGone) {
+  publisher_.apply(tables_.make());
+  counts_.opened(0, tables_.id("web", "10.244.1.21:8080"));
+  EXPECT_TRUE(backend_known("10.244.1.21"));
+  tables_.services["web"].endpoints = {"10.244.2.22:8080"};
+  publisher_.apply(tables_.make());
+  publisher_.collect();  // the worker has not read the new view yet
+  EXPECT_TRUE(backend_known("10.244.1.21"));
+  publisher_.collect();
+  EXPECT_TRUE(backend_known("10.244.1.21"));
+  counts_.closed(0, tables_.id("web", "10.244.1.21:8080"));
+  publisher_.collect();
+  EXPECT_FALSE(backend_known("10.244.1.21"));
+  EXPECT_TRUE(backend_known("10.244.2.22"));
+  EXPECT_EQ(publisher_.draining(), 0u);
+}
+
+// F62: a backend of two Services is forgotten with the last of them.
+TEST_F(PublisherTest, SharedBackendOutlivesOneOfItsServices) {
+  tables_.services["other"] = {.cluster_ip = "10.96.0.9", .endpoints = {"10.244.1.21:8080"}};
+  publisher_.apply(tables_.make());
+  tables_.services.erase("other");
+  publisher_.apply(tables_.make());
+  view();
+  publisher_.collect();
+  EXPECT_TRUE(backend_known("10.244.1.21"));
+  EXPECT_EQ(publisher_.draining(), 0u);
+}
+
+TEST_F(PublisherTest, NodePortsAndReservedPortsAreExcludedWhileUsed) {
+  tables_.services["web"].node_port = 50000;
+  publisher_.apply(tables_.make());
+  publisher_.set_reserved_ports({50001});
+  EXPECT_TRUE(view().excluded->contains(50000));
+  EXPECT_TRUE(view().excluded->contains(50001));
+  tables_.services["web"].node_port = 0;
+  publisher_.apply(tables_.make());
+  publisher_.set_reserved_ports({});
+  EXPECT_FALSE(view().excluded->contains(50000));
+  EXPECT_FALSE(view().excluded->contains(50001));
+}
+
+}  // namespace
+}  // namespace sluice::test
