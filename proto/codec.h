@@ -14,13 +14,17 @@ struct FieldError {
   std::string object;   ///< "service ns/name", "endpointslice ns/name", "node name", ...
   std::string field;    ///< "spec.ports[1].port"; may be empty
   std::string message;  ///< what is wrong and what is expected
+  /// The rule book skips such a value and goes on (a garbage external IP): the object is given all
+  /// the same; only a strict request refuses it.
+  bool tolerated = false;
   bool operator==(const FieldError&) const = default;
 };
 [[nodiscard]] std::string to_string(const FieldError& error);
 
 /// Message to model, validated: names present, enums known, numbers in range, addresses readable,
 /// annotations of ours known and well formed (their values fill the typed fields). Nothing is
-/// defaulted. Every error found is appended; the result is empty if there was one. Thread: any.
+/// defaulted. Every error found is appended; the result is empty if there was one that is not
+/// tolerated. Thread: any.
 [[nodiscard]] std::optional<model::Service> decode(const v1::Service& in,
                                                    std::vector<FieldError>& errors);
 [[nodiscard]] std::optional<model::EndpointSlice> decode(const v1::EndpointSlice& in,

@@ -25,10 +25,22 @@ class Checker {
 
   [[nodiscard]] const std::string& object() const { return object_; }
   [[nodiscard]] std::vector<FieldError>& errors() { return errors_; }
-  [[nodiscard]] bool ok() const { return errors_.size() == before_; }
+  [[nodiscard]] bool ok() const {
+    return std::all_of(errors_.begin() + static_cast<std::ptrdiff_t>(before_), errors_.end(),
+                       [](const FieldError& error) { return error.tolerated; });
+  }
 
   void fail(std::string field, std::string message) {
     errors_.push_back({object_, std::move(field), std::move(message)});
+  }
+  /// Runs checks whose errors are tolerated.
+  template <class Check>
+  void tolerate(Check check) {
+    const auto from = errors_.size();
+    check();
+    for (auto i = from; i < errors_.size(); ++i) {
+      errors_[i].tolerated = true;
+    }
   }
   void range(std::int64_t value, std::int64_t low, std::int64_t high, const std::string& field) {
     if (value < low || value > high) {
@@ -154,7 +166,9 @@ void check_addresses(const v1::ServiceSpec& in, Checker& check) {
     cluster_ip(in.cluster_ips(i), indexed("spec.clusterIPs", static_cast<std::size_t>(i)));
   }
   for (int i = 0; i < in.external_ips_size(); ++i) {
-    check.address(in.external_ips(i), indexed("spec.externalIPs", static_cast<std::size_t>(i)));
+    check.tolerate([&] {
+      check.address(in.external_ips(i), indexed("spec.externalIPs", static_cast<std::size_t>(i)));
+    });
   }
   for (int i = 0; i < in.ip_families_size(); ++i) {
     check.word(in.ip_families(i), {"IPv4", "IPv6"},
@@ -165,7 +179,9 @@ void check_addresses(const v1::ServiceSpec& in, Checker& check) {
     auto range = in.load_balancer_source_ranges(i);
     range.erase(0, range.find_first_not_of(" \t"));
     range.erase(range.find_last_not_of(" \t") + 1);
-    check.cidr(range, indexed("spec.loadBalancerSourceRanges", static_cast<std::size_t>(i)));
+    check.tolerate([&] {
+      check.cidr(range, indexed("spec.loadBalancerSourceRanges", static_cast<std::size_t>(i)));
+    });
   }
 }
 
@@ -204,7 +220,7 @@ void decode_ingress(const v1::LoadBalancerStatus& in, model::Service& out, Check
     const auto at = indexed("status.loadBalancer.ingress", static_cast<std::size_t>(i));
     model::LoadBalancerIngress to{from.ip(), from.hostname(), std::nullopt};
     if (!from.ip().empty()) {
-      check.address(from.ip(), at + ".ip");
+      check.tolerate([&] { check.address(from.ip(), at + ".ip"); });
     }
     if (from.has_ip_mode()) {
       check.word(from.ip_mode(), {"VIP", "Proxy"}, at + ".ipMode");

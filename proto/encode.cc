@@ -6,7 +6,9 @@ namespace sluice::codec {
 namespace {
 
 // Numbers of the model were read from 32-bit fields and checked; they fit.
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
+std::int32_t narrow(std::int64_t value) {
+  return static_cast<std::int32_t>(value);
+}
 
 template <class Map>
 void copy_map(const std::map<std::string, std::string>& from, Map& to) {

@@ -12,7 +12,8 @@ std::string_view next_step(std::string_view& path, bool& bracket) {
   }
   bracket = !path.empty() && path.front() == '[';
   const auto end = bracket ? path.find(']') : path.find_first_of(".[");
-  const auto step = path.substr(bracket ? 1 : 0, end == path.npos ? path.npos : end - (bracket ? 1 : 0));
+  const auto step =
+      path.substr(bracket ? 1 : 0, end == path.npos ? path.npos : end - (bracket ? 1 : 0));
   path = end == path.npos ? std::string_view{} : path.substr(end + (bracket ? 1 : 0));
   return step;
 }

@@ -225,6 +225,8 @@ class JsonReader {
 
 }  // namespace
 
-void read_json(std::istream& in, EventSink& sink) { JsonReader(in, sink).read_all(); }
+void read_json(std::istream& in, EventSink& sink) {
+  JsonReader(in, sink).read_all();
+}
 
 }  // namespace sluice::codec

@@ -55,8 +55,8 @@ bool looks_like_number_or_bool(std::string_view text) {
   }
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool letters_only = std::none_of(text.begin(), text.end(),
-                                         [](char c) { return c >= '0' && c <= '9'; });
+  const bool letters_only =
+      std::none_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
   return end == text.data() + text.size() && error != std::errc::invalid_argument && !letters_only;
 }
 
@@ -93,7 +93,8 @@ bool MessageReader::expect(std::size_t at, EventKind kind, const char* wanted) {
 
 void MessageReader::read_map(std::size_t at, Message& message) {
   std::set<std::string_view> seen;
-  for (std::size_t i = at + 1; events_.at(i).kind != EventKind::kMapEnd; i = events_.behind(i + 1)) {
+  for (std::size_t i = at + 1; events_.at(i).kind != EventKind::kMapEnd;
+       i = events_.behind(i + 1)) {
     const auto key = events_.text(i);
     const PathStep step(path_, key);
     if (!seen.insert(key).second) {
@@ -154,7 +155,8 @@ void MessageReader::read_entries(std::size_t at, Message& message, const Field& 
     return;
   }
   std::set<std::string_view> seen;
-  for (std::size_t i = at + 1; events_.at(i).kind != EventKind::kMapEnd; i = events_.behind(i + 1)) {
+  for (std::size_t i = at + 1; events_.at(i).kind != EventKind::kMapEnd;
+       i = events_.behind(i + 1)) {
     const auto key = events_.text(i);
     const PathStep step(path_, "[" + std::string(key) + "]");
     if (!seen.insert(key).second) {

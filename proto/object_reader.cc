@@ -16,14 +16,16 @@ namespace {
 /// Thrown to end the reading after too many errors.
 struct TooManyProblems {};
 
-bool is_core(std::string_view api) { return api == "v1"; }
+bool is_core(std::string_view api) {
+  return api == "v1";
+}
 
 /// The kind when it is one of ours in a version we read.
 std::optional<std::string_view> our_kind(std::string_view api, std::string_view kind) {
   const bool ours = ((kind == "Service" || kind == "Node") && is_core(api)) ||
                     (kind == "EndpointSlice" && api == "discovery.k8s.io/v1") ||
-                    (kind == "ServiceCIDR" && (api == "networking.k8s.io/v1" ||
-                                               api == "networking.k8s.io/v1beta1"));
+                    (kind == "ServiceCIDR" &&
+                     (api == "networking.k8s.io/v1" || api == "networking.k8s.io/v1beta1"));
   return ours ? std::optional(kind) : std::nullopt;
 }
 
@@ -61,8 +63,8 @@ class Reader {
   }
 
   void error(std::uint32_t line, std::string object, std::string field, std::string message) {
-    result_.errors.push_back({options_.file, line, std::move(object), std::move(field),
-                              std::move(message)});
+    result_.errors.push_back(
+        {options_.file, line, std::move(object), std::move(field), std::move(message)});
     if (result_.errors.size() >= options_.max_problems) {
       throw TooManyProblems{};
     }

@@ -22,12 +22,12 @@ struct Problem {
 [[nodiscard]] std::string to_string(const Problem& problem);
 
 struct ReadOptions {
-  std::string file = "-";                    ///< for messages
+  std::string file = "-";                     ///< for messages
   std::string default_namespace = "default";  ///< for objects that name none
-  bool skip_other_kinds = false;             ///< kinds that are not ours: warn instead of refuse
+  bool skip_other_kinds = false;              ///< kinds that are not ours: warn instead of refuse
   /// Only kind, namespace and name matter (delete -f).
   bool names_only = false;
-  std::size_t max_problems = 20;             ///< errors after which reading ends
+  std::size_t max_problems = 20;  ///< errors after which reading ends
 };
 
 struct ReadResult {

@@ -5,8 +5,12 @@ namespace {
 
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
-bool opens(EventKind kind) { return kind == EventKind::kMapStart || kind == EventKind::kSeqStart; }
-bool closes(EventKind kind) { return kind == EventKind::kMapEnd || kind == EventKind::kSeqEnd; }
+bool opens(EventKind kind) {
+  return kind == EventKind::kMapStart || kind == EventKind::kSeqStart;
+}
+bool closes(EventKind kind) {
+  return kind == EventKind::kMapEnd || kind == EventKind::kSeqEnd;
+}
 
 void check_root(EventKind kind, std::uint32_t line) {
   if (kind != EventKind::kMapStart && kind != EventKind::kNull) {

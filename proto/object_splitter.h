@@ -37,12 +37,12 @@ class ObjectSplitter final : public EventSink {
   EventBuffer root_;
   EventBuffer item_;
   std::vector<Frame> frames_;
-  bool in_list_ = false;      ///< inside the sequence of root key `items`
+  bool in_list_ = false;  ///< inside the sequence of root key `items`
   bool had_list_ = false;
-  bool items_key_ = false;    ///< the last root key was `items`
-  bool metadata_key_ = false; ///< the last key of the object was `metadata`
+  bool items_key_ = false;     ///< the last root key was `items`
+  bool metadata_key_ = false;  ///< the last key of the object was `metadata`
   bool annotations_key_ = false;
-  bool skip_value_ = false;   ///< the value that comes now is left out
+  bool skip_value_ = false;     ///< the value that comes now is left out
   std::size_t skip_depth_ = 0;  ///< > 0: inside a value that is left out
 };
 

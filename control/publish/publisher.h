@@ -11,7 +11,10 @@
 #include <tl/expected.hpp>
 
 #include "control/compile/compile.h"
+#include "control/compile/id_registry.h"
 #include "control/model/model.h"
+#include "control/publish/sink_runner.h"
+#include "control/publish/table_maker.h"
 #include "dataplane/core/sink.h"
 #include "dataplane/pipeline/worker_view.h"
 
@@ -32,7 +35,7 @@ namespace sluice::publish {
 
 /// One receiver of tables and its pace.
 struct SinkSlot {
-  core::TableSink* sink = nullptr;  ///< borrowed, never null; outlives the Publisher
+  core::TableSink* sink = nullptr;               ///< borrowed, never null; outlives the Publisher
   std::chrono::milliseconds min_sync_period{0};  ///< 0 for workers, 1 s for kernel modes
   std::chrono::milliseconds sync_period{30000};  ///< longest wait before a failed apply is retried
   std::chrono::milliseconds resync_period{0};    ///< apply again without a change; 0: never
@@ -52,41 +55,26 @@ struct Refused {
     kNoSnapshot,  ///< a delta before the first full snapshot (SY-1)
     kOtherBase,   ///< the delta or replace is against another version
     kStopped,     ///< the publisher is not running
+    kFailed,      ///< an error of ours while the change was taken in; see message
   };
   Why why = Why::kStopped;
   std::uint64_t version = 0;  ///< current: the one to resume from
-};
-
-struct SinkStatus {
-  std::string name;
-  std::uint64_t wanted_version = 0;      ///< cluster state version of the newest table
-  std::uint64_t applied_version = 0;     ///< 0: nothing yet
-  std::uint64_t wanted_generation = 0;
-  std::uint64_t applied_generation = 0;  ///< acknowledged table
-  std::uint64_t applies = 0;             ///< successful
-  std::uint64_t failures = 0;
-  std::string last_error;                ///< "" after a success
-  bool alive = true;                     ///< false: its thread ended, health fails
-  std::vector<core::Unsupported> unsupported;
-};
-
-/// An object whose handling failed by an error of ours; its former state stays in force.
-struct FailedObject {
-  std::string object;  ///< "service ns/name"
-  std::string reason;
+  std::string message;        ///< kFailed: what happened
 };
 
 struct Status {
   enum class Source : std::uint8_t { kNone, kRestored, kControlPlane };
   Source source = Source::kNone;
-  std::uint64_t version = 0;             ///< received
-  std::uint64_t generation = 0;          ///< of the newest table
+  std::uint64_t version = 0;     ///< received
+  std::uint64_t generation = 0;  ///< of the newest table
   std::size_t services = 0, endpoint_slices = 0, nodes = 0, service_cidrs = 0;
-  std::uint64_t changes = 0;             ///< that had an effect
+  std::uint64_t changes = 0;  ///< that had an effect
   std::uint64_t no_effective_change = 0;
   std::uint64_t refused = 0;
   std::uint64_t compile_failures = 0;
+  std::string compile_error;  ///< why the newest state has no table; "" when it has
   std::vector<FailedObject> failed;
+  std::size_t slots_in_use = 0, endpoint_ids_in_use = 0, ids_retired = 0;
   std::vector<compile::ReportLine> report;
   std::vector<SinkStatus> sinks;
 };
@@ -103,8 +91,16 @@ class Publisher {
   struct Options {
     compile::NodeConfig node;
     compile::Profile profile = compile::Profile::kNftables;
+    compile::IdRegistry::Limits id_limits;
     /// How often ids of destinations that left are looked at (F63).
     std::chrono::milliseconds id_release_period{1000};
+    /// How often objects that failed by an error of ours are tried again (F61).
+    std::chrono::milliseconds retry_period{30000};
+    /// Another compiler in tests; empty: the real one.
+    std::function<std::unique_ptr<TableCompiler>(compile::IdRegistry&)> make_compiler;
+    /// Unix milliseconds: where versions start, so that a node that lost its state never reuses
+    /// one. Empty: the system clock.
+    std::function<std::uint64_t()> first_version;
   };
 
   /// @param view  counts connections per endpoint so that ids are given back late enough; null: ids
@@ -131,7 +127,7 @@ class Publisher {
   tl::expected<Accepted, Refused> replace(model::ClusterState next,
                                           std::optional<std::uint64_t> if_version = std::nullopt);
   /// Applies upserts and deletes. @param base  version the delta is against; absent: the current.
-  tl::expected<Accepted, Refused> update(const model::Delta& delta,
+  tl::expected<Accepted, Refused> update(model::Delta delta,
                                          std::optional<std::uint64_t> base = std::nullopt);
 
   /// The received state; shared and immutable. Null before the first snapshot.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -31,6 +32,8 @@ class Server {
     /// Connection dumps at a time.
     unsigned max_dumps = 4;
     std::string version;  ///< of the program, for status
+    /// Takes one line about what an operator should know; may be empty. Thread: any.
+    std::function<void(const std::string&)> warn;
   };
 
   /// @param publisher  borrowed; started by the caller, outlives the server.

@@ -44,10 +44,17 @@ TEST(Annotations, MisspeltOneIsAnErrorThatNamesTheKnownOnes) {
 
 TEST(Annotations, BadValuesAreErrors) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"scheduler", "fastest"},      {"forwarding-mode", "NAT"},  {"weights", "10.0.0.1"},
-      {"weights", "10.0.0.1=x"},     {"weights", "10.0.0.1=-1"},  {"weights", "10.0.0.1=65536"},
-      {"weights", "host=1"},         {"weights", "10.0.0.1:0=1"}, {"weights", "10.0.0.1=1,10.0.0.1=2"},
-      {"maglev-table-size", "1000"}, {"maglev-table-size", "big"}};
+      {"scheduler", "fastest"},
+      {"forwarding-mode", "NAT"},
+      {"weights", "10.0.0.1"},
+      {"weights", "10.0.0.1=x"},
+      {"weights", "10.0.0.1=-1"},
+      {"weights", "10.0.0.1=65536"},
+      {"weights", "host=1"},
+      {"weights", "10.0.0.1:0=1"},
+      {"weights", "10.0.0.1=1,10.0.0.1=2"},
+      {"maglev-table-size", "1000"},
+      {"maglev-table-size", "big"}};
   for (const auto& [name, value] : cases) {
     model::Service service;
     service.annotations = {{"sluice.dev/" + name, value}};

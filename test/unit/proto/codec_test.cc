@@ -63,8 +63,12 @@ class Generator {
   }
 
   model::Node node() {
-    return {word(), words_map(), {{"InternalIP", "192.0.2.1"}}, some({"10.1.0.0/24"}),
-            {{"k", "v", "NoSchedule"}}, coin()};
+    return {word(),
+            words_map(),
+            {{"InternalIP", "192.0.2.1"}},
+            some({"10.1.0.0/24"}),
+            {{"k", "v", "NoSchedule"}},
+            coin()};
   }
 
  private:
@@ -78,7 +82,8 @@ class Generator {
   }
   std::vector<std::string> some(const std::vector<std::string>& words) {
     std::vector<std::string> out;
-    std::copy_if(words.begin(), words.end(), std::back_inserter(out), [&](auto&) { return coin(); });
+    std::copy_if(words.begin(), words.end(), std::back_inserter(out),
+                 [&](auto&) { return coin(); });
     return out;
   }
   template <class T>
@@ -128,7 +133,9 @@ std::string first_error(const v1::Service& service) {
   return errors.empty() ? "" : to_string(errors.front());
 }
 
-TEST(Codec, TakesASmallService) { EXPECT_EQ(first_error(good_service()), ""); }
+TEST(Codec, TakesASmallService) {
+  EXPECT_EQ(first_error(good_service()), "");
+}
 
 TEST(Codec, NamesTheFieldPathOfABadPort) {
   auto service = good_service();
@@ -184,8 +191,9 @@ TEST(Codec, RefusesAnAddressOfTheOtherFamily) {
   slice.add_endpoints()->add_addresses("10.0.0.1");
   std::vector<FieldError> errors;
   EXPECT_FALSE(decode(slice, errors).has_value());
-  EXPECT_EQ(to_string(errors.front()), "endpointslice b/a: endpoints[0].addresses[0]: 10.0.0.1 does "
-                                       "not fit addressType IPv6");
+  EXPECT_EQ(to_string(errors.front()),
+            "endpointslice b/a: endpoints[0].addresses[0]: 10.0.0.1 does "
+            "not fit addressType IPv6");
 }
 
 TEST(Codec, KeepsAnAbsentSlicePortNameApartFromTheEmptyOne) {

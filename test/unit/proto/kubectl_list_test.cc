@@ -1,6 +1,6 @@
 // A list as `kubectl get services,endpointslices -A -o yaml` writes it, unchanged.
-#include <google/protobuf/util/json_util.h>
 #include <gmock/gmock.h>
+#include <google/protobuf/util/json_util.h>
 
 #include <fstream>
 
@@ -38,8 +38,8 @@ TEST_F(KubectlList, KeepsNamedAndNumberedTargetPorts) {
 
 TEST_F(KubectlList, LeavesOutManagedFieldsAndTheRepeatedObject) {
   EXPECT_EQ(web().metadata().annotations().size(), 2u);
-  EXPECT_FALSE(web().metadata().annotations().contains(
-      "kubectl.kubernetes.io/last-applied-configuration"));
+  EXPECT_FALSE(
+      web().metadata().annotations().contains("kubectl.kubernetes.io/last-applied-configuration"));
   EXPECT_EQ(web().metadata().name(), "web");  // comes behind managedFields
 }
 

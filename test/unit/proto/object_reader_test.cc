@@ -43,7 +43,9 @@ TEST(ObjectReader, PutsAnObjectWithoutNamespaceIntoTheDefaultOne) {
   EXPECT_EQ(read(kService).objects.services(0).metadata().namespace_(), "default");
 }
 
-TEST(ObjectReader, SkipsAByteOrderMark) { EXPECT_EQ(first_error("\xef\xbb\xbf" + kService), ""); }
+TEST(ObjectReader, SkipsAByteOrderMark) {
+  EXPECT_EQ(first_error("\xef\xbb\xbf" + kService), "");
+}
 
 TEST(ObjectReader, EmptyTextIsAnError) {
   EXPECT_EQ(first_error(""), "f.yaml: no objects found");
@@ -55,7 +57,8 @@ TEST(ObjectReader, AnEmptyListIsNoError) {
 }
 
 TEST(ObjectReader, SyntaxErrorNamesFileAndLine) {
-  EXPECT_THAT(first_error(kService + "  x: [1\n"), testing::MatchesRegex("f.yaml:[0-9]+: invalid.*"));
+  EXPECT_THAT(first_error(kService + "  x: [1\n"),
+              testing::MatchesRegex("f.yaml:[0-9]+: invalid.*"));
 }
 
 // F95
@@ -101,9 +104,10 @@ TEST(ObjectReader, WrongTypesAreNamed) {
 TEST(ObjectReader, ErrorOfValidationNamesTheLineOfTheField) {
   EXPECT_EQ(first_error(kService + "  externalIPs:\n  - 192.0.2.1\n  - nowhere\n"),
             "f.yaml:10: service default/web: spec.externalIPs[1]: \"nowhere\" is no IP address");
-  EXPECT_THAT(first_error("apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  annotations:\n"
-                          "    sluice.dev/sheduler: rr\n"),
-              HasSubstr("f.yaml:6: service default/web: metadata.annotations[sluice.dev/sheduler]"));
+  EXPECT_THAT(
+      first_error("apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  annotations:\n"
+                  "    sluice.dev/sheduler: rr\n"),
+      HasSubstr("f.yaml:6: service default/web: metadata.annotations[sluice.dev/sheduler]"));
 }
 
 TEST(ObjectReader, UnknownFieldIsAWarning) {
@@ -159,17 +163,19 @@ TEST(ObjectReader, JsonErrorNamesTheLine) {
 }
 
 TEST(ObjectReader, NamesOnlyReadsWhatDeleteNeeds) {
-  const auto result = read("apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: b}\n"
-                           "spec: nonsense\n",
-                           {.file = "f", .names_only = true});
+  const auto result = read(
+      "apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: b}\n"
+      "spec: nonsense\n",
+      {.file = "f", .names_only = true});
   EXPECT_THAT(result.errors, IsEmpty());
   ASSERT_EQ(result.refs.size(), 1u);
   EXPECT_EQ(result.refs[0].ShortDebugString(), "kind: \"Service\" namespace: \"b\" name: \"a\"");
 }
 
 TEST(ObjectReader, GarbageNeverThrows) {
-  for (const std::string text : {"\x00\x01", "[", "}", "- - -", ":", "? a", "items: 1", "items: [1]",
-                                 "{\"items\":[[]]}", "!!binary x", "&a", "%YAML 9.9", "a: b: c"}) {
+  for (const std::string text :
+       {"\x00\x01", "[", "}", "- - -", ":", "? a", "items: 1", "items: [1]", "{\"items\":[[]]}",
+        "!!binary x", "&a", "%YAML 9.9", "a: b: c"}) {
     EXPECT_FALSE(read(text).errors.empty()) << text;
   }
 }

@@ -1,0 +1,537 @@
+#include "control/publish/publisher.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <future>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace sluice::publish {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Answer = tl::expected<Accepted, Refused>;
+
+std::uint64_t unix_milliseconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+/// Names of the objects of a change, as reports write them.
+std::set<std::string> names_of(const model::ChangeSet& changes) {
+  std::set<std::string> names;
+  for (const auto& service : changes.services) {
+    names.insert("service " + service.text());
+  }
+  for (const auto& owner : changes.slice_owners) {
+    names.insert("service " + owner.text());
+  }
+  for (const auto& slice : changes.slices) {
+    names.insert("endpointslice " + slice.text());
+  }
+  return names;
+}
+
+}  // namespace
+
+class Publisher::Impl {
+ public:
+  Impl(Options options, std::vector<SinkSlot> sinks, pipeline::WorkerView* view)
+      : options_(std::move(options)),
+        view_(view),
+        ids_(options_.id_limits),
+        maker_(options_.make_compiler ? options_.make_compiler(ids_)
+                                      : make_table_compiler(options_.profile, ids_),
+               options_.node) {
+    for (const auto& slot : sinks) {
+      runners_.push_back(
+          std::make_unique<SinkRunner>(*slot.sink,
+                                       RateLimiter::Options{.min_sync_period = slot.min_sync_period,
+                                                            .sync_period = slot.sync_period,
+                                                            .resync_period = slot.resync_period},
+                                       [this] { note_progress(); }));
+    }
+  }
+
+  void start() {
+    {
+      const std::lock_guard lock(mutex_);
+      started_ = true;
+    }
+    for (auto& runner : runners_) {
+      runner->start();
+    }
+    thread_ = std::thread([this] { run(); });
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+    refuse_waiting();
+    for (auto& runner : runners_) {
+      runner->stop();
+    }
+    note_progress();
+  }
+
+  /// Runs `work` on the control thread, in order; what comes before start() waits for it.
+  /// @param waits  the caller waits for it: only taken while the thread runs.
+  /// @return false: not taken.
+  bool post(std::function<void()> work, bool waits = false) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_ || (waits && !started_)) {
+        return false;
+      }
+      commands_.push_back(std::move(work));
+    }
+    wake_.notify_all();
+    return true;
+  }
+
+  void set_host_state(compile::HostState host) {
+    post([this, host = std::move(host)]() mutable { maker_.set_host(std::move(host)); });
+  }
+
+  void restore(model::ClusterState state) {
+    post([this, state = std::move(state)]() mutable {
+      if (source_ != Status::Source::kNone) {
+        return;
+      }
+      maker_.seed_version(std::max<std::uint64_t>(state.version, 1) - 1);
+      take(maker_.replace(std::move(state)), Status::Source::kRestored);
+    });
+  }
+
+  Answer replace(model::ClusterState next, std::optional<std::uint64_t> if_version) {
+    return ask([this, next = std::move(next), if_version]() mutable -> Answer {
+      if (if_version && *if_version != version()) {
+        return refuse(Refused::Why::kOtherBase);
+      }
+      if (source_ == Status::Source::kNone) {
+        maker_.seed_version(options_.first_version ? options_.first_version()
+                                                   : unix_milliseconds());
+      }
+      return take(maker_.replace(std::move(next)), Status::Source::kControlPlane);
+    });
+  }
+
+  Answer update(model::Delta delta, std::optional<std::uint64_t> base) {
+    return ask([this, delta = std::move(delta), base]() -> Answer {
+      if (source_ == Status::Source::kNone) {
+        return refuse(Refused::Why::kNoSnapshot);
+      }
+      if (base && *base != version()) {
+        return refuse(Refused::Why::kOtherBase);
+      }
+      return take(maker_.apply(delta), source_);
+    });
+  }
+
+  std::shared_ptr<const model::ClusterState> state() {
+    auto promise = std::make_shared<std::promise<std::shared_ptr<const model::ClusterState>>>();
+    auto future = promise->get_future();
+    const bool taken = post(
+        [this, promise] {
+          if (source_ == Status::Source::kNone) {
+            promise->set_value(nullptr);
+            return;
+          }
+          if (copy_ == nullptr || copy_->version != maker_.state().version) {
+            copy_ = std::make_shared<const model::ClusterState>(maker_.state());
+          }
+          promise->set_value(copy_);
+        },
+        true);
+    return taken ? wait(future, std::shared_ptr<const model::ClusterState>()) : nullptr;
+  }
+
+  core::TablePtr table() const {
+    const std::lock_guard lock(status_mutex_);
+    return table_;
+  }
+
+  Status status() const {
+    Status status;
+    {
+      const std::lock_guard lock(status_mutex_);
+      status = status_;
+    }
+    for (const auto& runner : runners_) {
+      status.sinks.push_back(runner->status());
+    }
+    return status;
+  }
+
+  Health health() const {
+    {
+      const std::lock_guard lock(status_mutex_);
+      if (!control_error_.empty()) {
+        return {false, "publisher: " + control_error_};
+      }
+    }
+    for (const auto& runner : runners_) {
+      if (const auto sink = runner->status(); !sink.alive) {
+        return {false, "sink " + sink.name + ": " + sink.last_error};
+      }
+    }
+    if (view_ != nullptr) {
+      for (const auto& worker : view_->workers()) {
+        if (!worker.running) {
+          return {false, "worker " + std::to_string(worker.worker) + " does not run"};
+        }
+      }
+    }
+    return {};
+  }
+
+  bool wait_applied(std::uint64_t version, std::chrono::milliseconds timeout,
+                    const std::function<bool()>& give_up) {
+    return wait_progress(timeout, give_up, [&] {
+      return std::all_of(runners_.begin(), runners_.end(), [&](const auto& runner) {
+        return runner->status().applied_version >= version;
+      });
+    });
+  }
+
+  bool wait_version_change(std::uint64_t version, std::chrono::milliseconds timeout) {
+    return wait_progress(timeout, {}, [&] {
+      const std::lock_guard lock(status_mutex_);
+      return status_.version != version;
+    });
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t version() const {
+    return source_ == Status::Source::kNone ? 0 : maker_.state().version;
+  }
+
+  Answer refuse(Refused::Why why) {
+    const std::lock_guard lock(status_mutex_);
+    ++status_.refused;
+    return tl::unexpected(Refused{why, version(), ""});
+  }
+
+  /// A change is in the state: note what it was. The answer waits for compile.
+  Accepted take(const model::ChangeSet& changes, Status::Source source) {
+    const bool first = source_ == Status::Source::kNone;
+    source_ = source;
+    first_ = first_ || first;
+    const std::lock_guard lock(status_mutex_);
+    changes.empty() && !first ? ++status_.no_effective_change : ++status_.changes;
+    names_ = names_of(changes);
+    return {maker_.state().version, !changes.empty(), {}};
+  }
+
+  /// Hands `change` to the control thread and waits for its answer.
+  template <class Change>
+  Answer ask(Change change) {
+    auto promise = std::make_shared<std::promise<Answer>>();
+    auto future = promise->get_future();
+    auto work = std::make_shared<Change>(std::move(change));
+    const bool taken = post(
+        [this, promise, work] {
+          Answer answer;
+          try {
+            answer = (*work)();
+          } catch (const std::exception& error) {
+            answer = tl::unexpected(Refused{Refused::Why::kFailed, version(), error.what()});
+          }
+          answers_.push_back({promise, std::move(answer), std::move(names_)});
+          names_.clear();
+        },
+        true);
+    const Answer stopped = tl::unexpected(Refused{Refused::Why::kStopped, 0, ""});
+    return taken ? wait(future, stopped) : stopped;
+  }
+
+  /// The value, or `otherwise` when the control thread ended before it gave one.
+  template <class T>
+  static T wait(std::future<T>& future, T otherwise) {
+    try {
+      return future.get();
+    } catch (const std::future_error&) {
+      return otherwise;
+    }
+  }
+
+  void run() {
+    try {
+      run_until_stopped();
+    } catch (const std::exception& error) {
+      set_control_error(error.what());
+    } catch (...) {
+      set_control_error("unknown exception");
+    }
+    refuse_waiting();
+  }
+
+  void set_control_error(const std::string& text) {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    const std::lock_guard lock(status_mutex_);
+    control_error_ = text;
+  }
+
+  /// Promises that are dropped wake those who wait for them.
+  void refuse_waiting() {
+    std::deque<std::function<void()>> dropped;
+    {
+      const std::lock_guard lock(mutex_);
+      dropped.swap(commands_);
+    }
+    answers_.clear();
+  }
+
+  void run_until_stopped() {
+    auto next_release = Clock::now() + options_.id_release_period;
+    auto next_retry = Clock::now() + options_.retry_period;
+    while (wait_for_work(std::min(next_release, next_retry))) {
+      take_commands();
+      const auto now = Clock::now();
+      if (now >= next_release) {
+        release_ids();
+        next_release = now + options_.id_release_period;
+      }
+      core::TablePtr table;
+      if (source_ != Status::Source::kNone && (first_ || maker_.pending())) {
+        table = maker_.make();
+        first_ = first_ && table == nullptr;
+      }
+      if (now >= next_retry) {
+        if (auto well = maker_.retry_failed(); well != nullptr) {
+          table = std::move(well);
+        }
+        next_retry = now + options_.retry_period;
+      }
+      publish(std::move(table));
+      answer();
+    }
+  }
+
+  /// @return false: stop.
+  bool wait_for_work(Clock::time_point until) {
+    std::unique_lock lock(mutex_);
+    wake_.wait_until(lock, until, [&] { return stopping_ || !commands_.empty(); });
+    return !stopping_;
+  }
+
+  void take_commands() {
+    std::deque<std::function<void()>> commands;
+    {
+      const std::lock_guard lock(mutex_);
+      commands.swap(commands_);
+    }
+    for (auto& command : commands) {
+      command();
+    }
+  }
+
+  /// Gives the table to the sinks (null: the state's version moved without a new one) and updates
+  /// what status() shows.
+  void publish(core::TablePtr table) {
+    const auto version_now = version();
+    bool moved = table != nullptr;
+    {
+      const std::lock_guard lock(status_mutex_);
+      if (table != nullptr) {
+        table_ = table;
+      }
+      moved = moved || status_.version != version_now;
+      fill_status(version_now);
+      table = table_;
+    }
+    if (!moved || source_ == Status::Source::kNone) {
+      return;
+    }
+    // Without a table of this state (it does not compile) the sinks keep what they have.
+    if (table != nullptr && maker_.last_reason().empty()) {
+      for (auto& runner : runners_) {
+        runner->want(table, version_now);
+      }
+    }
+    note_progress();
+  }
+
+  void fill_status(std::uint64_t version_now) {
+    const auto& state = maker_.state();
+    status_.source = source_;
+    status_.version = version_now;
+    status_.generation = table_ == nullptr ? 0 : table_->generation();
+    status_.services = state.services.size();
+    status_.endpoint_slices = state.slices.size();
+    status_.nodes = state.nodes.size();
+    status_.service_cidrs = state.service_cidrs.size();
+    status_.compile_failures = maker_.failures();
+    status_.compile_error = maker_.last_reason();
+    status_.failed = maker_.failed();
+    status_.report = maker_.report().lines;
+    status_.slots_in_use = ids_.slots_in_use();
+    status_.endpoint_ids_in_use = ids_.endpoints_in_use();
+    status_.ids_retired = ids_.retired();
+  }
+
+  /// Answers the changes of this round, with the report lines of their objects.
+  void answer() {
+    for (auto& waiting : answers_) {
+      if (waiting.answer) {
+        add_report(waiting.names, *waiting.answer);
+      }
+      waiting.promise->set_value(std::move(waiting.answer));
+    }
+    answers_.clear();
+  }
+
+  void add_report(const std::set<std::string>& names, Accepted& accepted) {
+    using Kind = compile::ReportLine::Kind;
+    for (const auto& line : maker_.report().lines) {
+      if (names.contains(line.object)) {
+        accepted.report.push_back(line);
+      }
+    }
+    for (const auto& failed : maker_.failed()) {
+      if (names.contains(failed.object)) {
+        accepted.report.push_back({Kind::kSkipped, failed.object, "",
+                                   "error of the node, the former state stays: " + failed.reason});
+      }
+    }
+    if (!maker_.last_reason().empty()) {
+      accepted.report.push_back({Kind::kSkipped, "", "", "not in effect: " + maker_.last_reason()});
+    }
+  }
+
+  /// Ids go back when no worker can read a table that names them and no connection counts under
+  /// them (F63).
+  void release_ids() {
+    if (ids_.retired() == 0) {
+      return;
+    }
+    std::uint64_t oldest = UINT64_MAX;
+    if (view_ != nullptr) {
+      for (const auto& worker : view_->workers()) {
+        oldest = std::min(oldest, worker.generation);
+      }
+    }
+    for (const auto& runner : runners_) {
+      oldest = std::min(oldest, runner->status().applied_generation);
+    }
+    ids_.release_unused(oldest, [this](core::EndpointId id) {
+      return view_ != nullptr && view_->endpoint_use(id).active > 0;
+    });
+  }
+
+  void note_progress() {
+    { const std::lock_guard lock(progress_mutex_); }
+    progress_.notify_all();
+  }
+
+  template <class Done>
+  bool wait_progress(std::chrono::milliseconds timeout, const std::function<bool()>& give_up,
+                     Done done) {
+    constexpr std::chrono::milliseconds kLook{50};
+    const auto until = Clock::now() + timeout;
+    std::unique_lock lock(progress_mutex_);
+    while (!done()) {
+      const auto now = Clock::now();
+      if (now >= until || (give_up && give_up())) {
+        return false;
+      }
+      progress_.wait_until(lock, std::min(until, now + kLook));
+    }
+    return true;
+  }
+
+  struct Waiting {
+    std::shared_ptr<std::promise<Answer>> promise;
+    Answer answer;
+    std::set<std::string> names;
+  };
+
+  const Options options_;
+  pipeline::WorkerView* const view_;
+
+  // Control thread only.
+  compile::IdRegistry ids_;
+  TableMaker maker_;
+  Status::Source source_ = Status::Source::kNone;
+  bool first_ = false;  ///< the first snapshot is to be compiled, also when it is empty
+  std::set<std::string> names_;
+  std::vector<Waiting> answers_;
+  std::shared_ptr<const model::ClusterState> copy_;
+
+  std::mutex mutex_;  ///< guards commands_, started_, stopping_
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> commands_;
+  bool started_ = false;
+  bool stopping_ = false;
+
+  mutable std::mutex status_mutex_;  ///< guards status_, table_, control_error_
+  Status status_;
+  core::TablePtr table_;
+  std::string control_error_;
+
+  std::mutex progress_mutex_;
+  std::condition_variable progress_;
+
+  std::vector<std::unique_ptr<SinkRunner>> runners_;
+  std::thread thread_;
+};
+
+Publisher::Publisher(Options options, std::vector<SinkSlot> sinks, pipeline::WorkerView* view)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(sinks), view)) {}
+Publisher::~Publisher() {
+  stop();
+}
+void Publisher::start() {
+  impl_->start();
+}
+void Publisher::stop() {
+  impl_->stop();
+}
+void Publisher::set_host_state(compile::HostState host) {
+  impl_->set_host_state(std::move(host));
+}
+void Publisher::restore(model::ClusterState state) {
+  impl_->restore(std::move(state));
+}
+tl::expected<Accepted, Refused> Publisher::replace(model::ClusterState next,
+                                                   std::optional<std::uint64_t> if_version) {
+  return impl_->replace(std::move(next), if_version);
+}
+tl::expected<Accepted, Refused> Publisher::update(model::Delta delta,
+                                                  std::optional<std::uint64_t> base) {
+  return impl_->update(std::move(delta), base);
+}
+std::shared_ptr<const model::ClusterState> Publisher::state() const {
+  return impl_->state();
+}
+core::TablePtr Publisher::table() const {
+  return impl_->table();
+}
+Status Publisher::status() const {
+  return impl_->status();
+}
+Health Publisher::health() const {
+  return impl_->health();
+}
+bool Publisher::wait_applied(std::uint64_t version, std::chrono::milliseconds timeout,
+                             const std::function<bool()>& give_up) const {
+  return impl_->wait_applied(version, timeout, give_up);
+}
+bool Publisher::wait_version_change(std::uint64_t version,
+                                    std::chrono::milliseconds timeout) const {
+  return impl_->wait_version_change(version, timeout);
+}
+
+}  // namespace sluice::publish

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "control/publish/rate_limiter.h"
+#include "dataplane/core/sink.h"
+
+namespace sluice::publish {
+
+struct SinkStatus {
+  std::string name;
+  std::uint64_t wanted_version = 0;   ///< cluster state version of the newest table
+  std::uint64_t applied_version = 0;  ///< 0: nothing yet
+  std::uint64_t wanted_generation = 0;
+  std::uint64_t applied_generation = 0;  ///< acknowledged table
+  std::uint64_t applies = 0;             ///< successful
+  std::uint64_t failures = 0;
+  std::string last_error;  ///< "" after a success
+  bool alive = true;       ///< false: its thread ended, health fails
+  std::vector<core::Unsupported> unsupported;
+};
+
+/// Brings the newest table to one sink, on a thread of its own and at the sink's own pace. The
+/// wanted table stays until an apply of it succeeded, so a failure loses nothing (F57).
+/// Thread: want(), start(), stop() the publisher; status() any.
+class SinkRunner {
+ public:
+  /// @param on_progress  called after every apply, without a lock held.
+  SinkRunner(core::TableSink& sink, const RateLimiter::Options& pace,
+             std::function<void()> on_progress);
+  ~SinkRunner();  ///< stops
+  SinkRunner(const SinkRunner&) = delete;
+  SinkRunner& operator=(const SinkRunner&) = delete;
+
+  void start();
+  /// Waits for the apply it is in.
+  void stop();
+  /// `table` replaces whatever was wanted. A table that is in force already costs no apply.
+  void want(core::TablePtr table, std::uint64_t version);
+  [[nodiscard]] SinkStatus status() const;
+
+ private:
+  void run();
+  void run_until_stopped();
+  void apply_once(std::unique_lock<std::mutex>& lock);
+
+  core::TableSink& sink_;
+  std::function<void()> on_progress_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  RateLimiter limiter_;
+  core::TablePtr wanted_;
+  core::TablePtr applied_;
+  SinkStatus status_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace sluice::publish

@@ -1,0 +1,340 @@
+#include "control/publish/table_maker.h"
+
+#include <algorithm>
+
+namespace sluice::publish {
+namespace {
+
+// Halving 10,000 objects takes 14 steps of two tries; this finds a handful of bad ones. What is
+// left when the tries are used up keeps its former value and is tried again later.
+constexpr unsigned kMaxTries = 100;
+
+class RealCompiler final : public TableCompiler {
+ public:
+  RealCompiler(compile::Profile profile, compile::IdRegistry& ids) : compiler_(profile, ids) {}
+  core::Result<compile::Compiled> full(const model::ClusterState& state,
+                                       const compile::NodeConfig& config,
+                                       const compile::HostState& host) override {
+    return compiler_.full(state, config, host);
+  }
+  core::Result<compile::Compiled> update(const model::ClusterState& state,
+                                         const model::ChangeSet& changes,
+                                         const compile::NodeConfig& config,
+                                         const compile::HostState& host) override {
+    return compiler_.update(state, changes, config, host);
+  }
+  [[nodiscard]] bool retry_due() const override { return compiler_.retry_due(); }
+
+ private:
+  compile::Compiler compiler_;
+};
+
+void merge(std::vector<model::ObjectName>& into, std::vector<model::ObjectName> more) {
+  into.insert(into.end(), std::make_move_iterator(more.begin()),
+              std::make_move_iterator(more.end()));
+  std::sort(into.begin(), into.end());
+  into.erase(std::unique(into.begin(), into.end()), into.end());
+}
+
+/// Notes the value of `name` unless an earlier one is noted.
+template <class Map, class Key, class Undo>
+void remember(const Map& map, const Key& name, Undo& undo) {
+  if (undo.contains(name)) {
+    return;
+  }
+  const auto at = map.find(name);
+  undo.emplace(name, at == map.end() ? std::nullopt : std::optional(at->second));
+}
+
+/// Notes every value that `next` lacks or has otherwise.
+template <class Map, class Undo>
+void remember_difference(const Map& map, const Map& next, Undo& undo) {
+  for (const auto& [name, object] : map) {
+    const auto at = next.find(name);
+    if (at == next.end() || !(at->second == object)) {
+      remember(map, name, undo);
+    }
+  }
+  for (const auto& [name, object] : next) {
+    if (!map.contains(name)) {
+      remember(map, name, undo);
+    }
+  }
+}
+
+template <class Map, class Undo>
+void restore(const Undo& undo, Map& map) {
+  for (const auto& [name, object] : undo) {
+    if (object) {
+      map.insert_or_assign(name, *object);
+    } else {
+      map.erase(name);
+    }
+  }
+}
+
+template <class Map, class Key>
+void copy_object(const Key& name, const Map& from, Map& to) {
+  if (const auto at = from.find(name); at != from.end()) {
+    to.insert_or_assign(name, at->second);
+  } else {
+    to.erase(name);
+  }
+}
+
+/// Makes the objects of `group` in `to` what they are in `from`.
+template <class Group>
+void copy_group(const Group& group, const model::ClusterState& from, model::ClusterState& to) {
+  if (!group.service) {
+    to.nodes = from.nodes;
+    to.service_cidrs = from.service_cidrs;
+    return;
+  }
+  copy_object(*group.service, from.services, to.services);
+  for (const auto& slice : group.slices) {
+    copy_object(slice, from.slices, to.slices);
+  }
+}
+
+template <class Group>
+std::string text_of(const Group& group) {
+  return group.service ? "service " + group.service->text() : "nodes and servicecidrs";
+}
+
+}  // namespace
+
+std::unique_ptr<TableCompiler> make_table_compiler(compile::Profile profile,
+                                                   compile::IdRegistry& ids) {
+  return std::make_unique<RealCompiler>(profile, ids);
+}
+
+void TableMaker::remember_before(const model::ClusterState& next) {
+  remember_difference(state_.services, next.services, undo_.services);
+  remember_difference(state_.slices, next.slices, undo_.slices);
+  if (!undo_.nodes && state_.nodes != next.nodes) {
+    undo_.nodes = state_.nodes;
+  }
+  if (!undo_.service_cidrs && state_.service_cidrs != next.service_cidrs) {
+    undo_.service_cidrs = state_.service_cidrs;
+  }
+}
+
+void TableMaker::remember_before(const model::Delta& delta) {
+  for (const auto& service : delta.services) {
+    remember(state_.services, service.name, undo_.services);
+  }
+  for (const auto& name : delta.deleted_services) {
+    remember(state_.services, name, undo_.services);
+  }
+  for (const auto& slice : delta.slices) {
+    remember(state_.slices, slice.name, undo_.slices);
+  }
+  for (const auto& name : delta.deleted_slices) {
+    remember(state_.slices, name, undo_.slices);
+  }
+  if (!undo_.nodes && !(delta.nodes.empty() && delta.deleted_nodes.empty())) {
+    undo_.nodes = state_.nodes;
+  }
+  if (!undo_.service_cidrs &&
+      !(delta.service_cidrs.empty() && delta.deleted_service_cidrs.empty())) {
+    undo_.service_cidrs = state_.service_cidrs;
+  }
+}
+
+void TableMaker::note(model::ChangeSet changes) {
+  dirty_ = dirty_ || !changes.empty();
+  merge(changes_.services, std::move(changes.services));
+  merge(changes_.slices, std::move(changes.slices));
+  merge(changes_.slice_owners, std::move(changes.slice_owners));
+  changes_.nodes = changes_.nodes || changes.nodes;
+  changes_.service_cidrs = changes_.service_cidrs || changes.service_cidrs;
+}
+
+model::ChangeSet TableMaker::replace(model::ClusterState next) {
+  remember_before(next);
+  auto changes = model::replace(state_, std::move(next));
+  note(changes);
+  return changes;
+}
+
+model::ChangeSet TableMaker::apply(const model::Delta& delta) {
+  remember_before(delta);
+  auto changes = model::apply(state_, delta);
+  note(changes);
+  return changes;
+}
+
+bool TableMaker::set_host(compile::HostState host) {
+  if (host == host_) {
+    return false;
+  }
+  host_ = std::move(host);
+  dirty_ = true;
+  return true;
+}
+
+bool TableMaker::pending() const {
+  return dirty_ || compiler_->retry_due();
+}
+
+core::TablePtr TableMaker::make() {
+  core::TablePtr table = shadow_ ? nullptr : try_compile(state_, &changes_);
+  if (table == nullptr) {
+    table = isolate();
+  }
+  if (table != nullptr) {
+    changes_ = {};
+    undo_ = {};
+    dirty_ = false;
+  }
+  return table;
+}
+
+core::TablePtr TableMaker::try_compile(const model::ClusterState& state,
+                                       const model::ChangeSet* changes) {
+  try {
+    auto compiled = changes != nullptr ? compiler_->update(state, *changes, config_, host_)
+                                       : compiler_->full(state, config_, host_);
+    if (compiled && compiled->table != nullptr) {
+      report_ = std::move(compiled->report);
+      last_reason_.clear();
+      return compiled->table;
+    }
+    last_reason_ = compiled ? "compile made no table" : compiled.error().message;
+  } catch (const std::exception& error) {
+    last_reason_ = error.what();
+  }
+  ++failures_;
+  return nullptr;
+}
+
+model::ClusterState TableMaker::last_good() const {
+  model::ClusterState good = state_;
+  restore(undo_.services, good.services);
+  restore(undo_.slices, good.slices);
+  if (undo_.nodes) {
+    good.nodes = *undo_.nodes;
+  }
+  if (undo_.service_cidrs) {
+    good.service_cidrs = *undo_.service_cidrs;
+  }
+  return good;
+}
+
+std::vector<TableMaker::Group> TableMaker::pending_groups() const {
+  std::map<model::ObjectName, Group> groups;
+  for (const auto& name : changes_.services) {
+    groups[name].service = name;
+  }
+  for (const auto& name : changes_.slices) {
+    const auto now = state_.slices.find(name);
+    auto owner = now == state_.slices.end() ? std::nullopt : model::owner_of(now->second);
+    if (const auto before = undo_.slices.find(name);
+        !owner && before != undo_.slices.end() && before->second) {
+      owner = model::owner_of(*before->second);
+    }
+    auto& group = groups[owner.value_or(name)];
+    group.service = owner.value_or(name);
+    group.slices.push_back(name);
+  }
+  std::vector<Group> list;
+  if (changes_.nodes || changes_.service_cidrs) {
+    list.push_back({});
+  }
+  for (auto& [name, group] : groups) {
+    if (const auto at = failed_.find(text_of(group)); at != failed_.end()) {
+      merge(group.slices, at->second.first.slices);
+    }
+    list.push_back(std::move(group));
+  }
+  return list;
+}
+
+core::TablePtr TableMaker::isolate() {
+  tries_left_ = kMaxTries;
+  const bool had_shadow = shadow_.has_value();
+  if (!had_shadow) {
+    shadow_ = last_good();
+  }
+  // When even the former state does not compile, no object is to blame; nor is it when nothing
+  // changed but the host.
+  core::TablePtr table = try_compile(*shadow_, nullptr);
+  if (table == nullptr) {
+    if (!had_shadow) {
+      shadow_.reset();
+    }
+    return nullptr;
+  }
+  const auto groups = pending_groups();
+  if (auto newer = add_groups(groups, 0, groups.size()); newer != nullptr) {
+    table = std::move(newer);
+  }
+  end_shadow_if_well();
+  return table;
+}
+
+/// Takes groups [from, to) from the state into the shadow as far as it compiles.
+/// @return the newest table made, null when none of them came in.
+core::TablePtr TableMaker::add_groups(const std::vector<Group>& groups, std::size_t from,
+                                      std::size_t to) {
+  if (from == to) {
+    return nullptr;
+  }
+  model::ClusterState saved;
+  for (std::size_t i = from; i < to; ++i) {
+    copy_group(groups[i], *shadow_, saved);
+    copy_group(groups[i], state_, *shadow_);
+  }
+  tries_left_ -= tries_left_ > 0 ? 1 : 0;
+  if (auto table = try_compile(*shadow_, nullptr); table != nullptr) {
+    for (std::size_t i = from; i < to; ++i) {
+      failed_.erase(text_of(groups[i]));
+    }
+    return table;
+  }
+  for (std::size_t i = from; i < to; ++i) {
+    copy_group(groups[i], saved, *shadow_);
+  }
+  if (to - from == 1 || tries_left_ == 0) {
+    for (std::size_t i = from; i < to; ++i) {
+      failed_.insert_or_assign(text_of(groups[i]), std::pair(groups[i], last_reason_));
+    }
+    return nullptr;
+  }
+  const std::size_t middle = from + (to - from) / 2;
+  auto first = add_groups(groups, from, middle);
+  auto second = add_groups(groups, middle, to);
+  return second != nullptr ? second : first;
+}
+
+core::TablePtr TableMaker::retry_failed() {
+  if (failed_.empty() || !shadow_) {
+    return nullptr;
+  }
+  std::vector<Group> groups;
+  for (const auto& [name, entry] : failed_) {
+    groups.push_back(entry.first);
+  }
+  tries_left_ = kMaxTries;
+  auto table = add_groups(groups, 0, groups.size());
+  end_shadow_if_well();
+  return table;
+}
+
+void TableMaker::end_shadow_if_well() {
+  if (failed_.empty()) {
+    shadow_.reset();
+  } else {
+    last_reason_.clear();  // it belongs to an object
+  }
+}
+
+std::vector<FailedObject> TableMaker::failed() const {
+  std::vector<FailedObject> list;
+  for (const auto& [name, entry] : failed_) {
+    list.push_back({name, entry.second});
+  }
+  return list;
+}
+
+}  // namespace sluice::publish

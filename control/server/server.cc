@@ -1,0 +1,216 @@
+#include "control/server/server.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "control/server/cluster_service.h"
+#include "control/server/listen.h"
+#include "control/server/node_service.h"
+#include "control/server/persist.h"
+#include "control/server/stream_guard.h"
+
+namespace sluice::server {
+namespace {
+
+// Threads of all calls together. A stream that blocks holds one until StreamGuard ends it.
+constexpr int kMaxThreads = 64;
+constexpr std::chrono::milliseconds kShutdownGrace{500};
+constexpr std::chrono::milliseconds kTick{250};
+
+/// gRPC writes to stderr what comes back as an error anyway.
+void silence_grpc() {
+  gpr_set_log_function([](gpr_log_func_args*) {});
+}
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  Impl(Options options, publish::Publisher& publisher, pipeline::WorkerView* view)
+      : options_(std::move(options)),
+        publisher_(publisher),
+        guard_(options_.stalled_stream_limit),
+        cluster_({options_.max_snapshot_bytes}, publisher, guard_, stopping_),
+        node_({options_.version, options_.max_dumps}, publisher, view, guard_) {}
+
+  core::Result<void> start() {
+    silence_grpc();
+    auto address = parse_listen(options_.listen);
+    if (!address) {
+      return tl::unexpected(address.error());
+    }
+    if (address->is_unix) {
+      auto socket = UnixSocket::claim(address->path);
+      if (!socket) {
+        return tl::unexpected(socket.error());
+      }
+      socket_ = std::move(*socket);
+    }
+    // Before anybody can send a change: it must meet the state of the last run.
+    restore();
+    if (auto built = build(*address); !built) {
+      socket_.reset();
+      return built;
+    }
+    housekeeping_ = std::thread([this] { keep_house(); });
+    if (!options_.state_file.empty()) {
+      persister_ = std::thread([this] { persist(); });
+    }
+    return {};
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    if (server_ != nullptr) {
+      server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+    }
+    for (auto* thread : {&housekeeping_, &persister_}) {
+      if (thread->joinable()) {
+        thread->join();
+      }
+    }
+    server_.reset();
+    socket_.reset();
+  }
+
+  [[nodiscard]] std::string address() const { return address_; }
+
+ private:
+  core::Result<void> build(const ListenAddress& address) {
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::ServerBuilder builder;
+    int port = 0;
+    const std::string& target = address.is_unix ? socket_->private_address() : address.tcp;
+    builder.AddListeningPort(target, grpc::InsecureServerCredentials(), &port);
+    // Else a second server on the same port starts in silence and takes half of the calls.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.SetMaxReceiveMessageSize(static_cast<int>(options_.max_message_bytes));
+    builder.SetMaxSendMessageSize(-1);
+    builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+    builder.SetResourceQuota(grpc::ResourceQuota("sluiced").SetMaxThreads(kMaxThreads));
+    builder.RegisterService(&cluster_);
+    builder.RegisterService(&node_);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port == 0) {
+      server_.reset();
+      const auto why = address.is_unix ? std::string() : why_not_bindable(address);
+      return tl::unexpected(
+          core::Error{"cannot listen on " + options_.listen + (why.empty() ? "" : ": " + why)});
+    }
+    if (address.is_unix) {
+      if (auto published = socket_->publish(); !published) {
+        server_->Shutdown();
+        server_.reset();
+        return published;
+      }
+      address_ = "unix:" + address.path;
+    } else {
+      address_ = address.tcp.substr(0, address.tcp.rfind(':') + 1) + std::to_string(port);
+    }
+    return {};
+  }
+
+  void restore() {
+    if (options_.state_file.empty()) {
+      return;
+    }
+    auto state = load_state(options_.state_file);
+    if (!state) {
+      warn(state.error().message);
+    } else if (*state) {
+      publisher_.restore(std::move(**state));
+    }
+  }
+
+  void warn(const std::string& line) const {
+    if (options_.warn) {
+      options_.warn(line);
+    }
+  }
+
+  /// @return false: stop.
+  bool pause(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return !wake_.wait_for(lock, time, [&] { return stopping_.load(); });
+  }
+
+  void keep_house() {
+    while (pause(kTick)) {
+      guard_.check(StreamGuard::Clock::now());
+      server_->GetHealthCheckService()->SetServingStatus(publisher_.health().ok);
+    }
+  }
+
+  /// Keeps the newest received snapshot on disk, not more often than the period says, and once
+  /// more at the end.
+  void persist() {
+    std::uint64_t kept = 0;
+    bool failed = false;
+    const auto save = [&] {
+      const auto state = publisher_.state();
+      if (state == nullptr || state->version == kept) {
+        return;
+      }
+      const auto saved = save_state(options_.state_file, *state);
+      if (saved) {
+        kept = state->version;
+      } else if (!failed) {
+        warn(saved.error().message);
+      }
+      failed = !saved;
+    };
+    while (!stopping_) {
+      if (publisher_.wait_version_change(kept, kTick)) {
+        save();
+        if (!pause(options_.state_file_period)) {
+          break;
+        }
+      }
+    }
+    save();
+  }
+
+  const Options options_;
+  publish::Publisher& publisher_;
+  std::atomic<bool> stopping_{false};
+  StreamGuard guard_;
+  ClusterService cluster_;
+  NodeService node_;
+  std::unique_ptr<UnixSocket> socket_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::thread housekeeping_;
+  std::thread persister_;
+};
+
+Server::Server(Options options, publish::Publisher& publisher, pipeline::WorkerView* view)
+    : impl_(std::make_unique<Impl>(std::move(options), publisher, view)) {}
+Server::~Server() {
+  stop();
+}
+core::Result<void> Server::start() {
+  return impl_->start();
+}
+void Server::stop() {
+  impl_->stop();
+}
+std::string Server::address() const {
+  return impl_->address();
+}
+
+}  // namespace sluice::server

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <grpcpp/server_context.h>
+
+#include <chrono>
+#include <list>
+#include <mutex>
+
+namespace sluice::server {
+
+/// Ends streams whose client takes nothing (F93). A write of gRPC's synchronous API blocks as long
+/// as the client likes; check() cancels calls whose write blocks for longer than the limit, which
+/// wakes it. Thread: any.
+class StreamGuard {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit StreamGuard(Clock::duration limit) : limit_(limit) {}
+
+ private:
+  struct Call {
+    grpc::ServerContext* context;
+    Clock::time_point blocked_since;  ///< zero: not in a write
+  };
+
+ public:
+  /// One call while it lives.
+  class Watched {
+   public:
+    Watched(StreamGuard& guard, grpc::ServerContext& context) : guard_(guard) {
+      const std::lock_guard lock(guard_.mutex_);
+      at_ = guard_.calls_.insert(guard_.calls_.end(), {&context, {}});
+    }
+    ~Watched() {
+      const std::lock_guard lock(guard_.mutex_);
+      guard_.calls_.erase(at_);
+    }
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+
+    /// Runs one write under the limit. @return what it returned.
+    template <class Write>
+    bool write(Write&& write_it) {
+      set(Clock::now());
+      const bool went = write_it();
+      set({});
+      return went;
+    }
+
+   private:
+    void set(Clock::time_point since) {
+      const std::lock_guard lock(guard_.mutex_);
+      at_->blocked_since = since;
+    }
+    StreamGuard& guard_;
+    std::list<Call>::iterator at_;
+  };
+
+  /// Called a few times a second. @return calls it ended.
+  unsigned check(Clock::time_point now) {
+    const std::lock_guard lock(mutex_);
+    unsigned ended = 0;
+    for (auto& call : calls_) {
+      if (call.blocked_since != Clock::time_point{} && now - call.blocked_since > limit_) {
+        call.context->TryCancel();
+        ++ended;
+      }
+    }
+    return ended;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::list<Call> calls_;
+  Clock::duration limit_;
+};
+
+}  // namespace sluice::server
