@@ -79,9 +79,17 @@ std::string DpdkLog::take_last_error() {
 }
 
 void DpdkLog::quiet_bpf_libraries() {
-  for (const char* name : {"libbpf_set_print", "libxdp_set_print"}) {
-    if (void* symbol = dlsym(RTLD_DEFAULT, name)) {
+  // Plugins are loaded without RTLD_GLOBAL, so their libraries are asked for by name.
+  const std::pair<const char*, const char*> hooks[] = {{"libbpf.so.1", "libbpf_set_print"},
+                                                       {"libbpf.so.0", "libbpf_set_print"},
+                                                       {"libxdp.so.1", "libxdp_set_print"}};
+  for (const auto& [library, name] : hooks) {
+    void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    if (void* symbol = handle == nullptr ? nullptr : dlsym(handle, name)) {
       reinterpret_cast<SetBpfPrint>(symbol)(print_bpf);
+    }
+    if (handle != nullptr) {
+      dlclose(handle);
     }
   }
 }

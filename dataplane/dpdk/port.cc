@@ -91,6 +91,7 @@ Port::~Port() { close(); }
 core::Result<std::unique_ptr<Port>> Port::open(const PortPlan& plan,
                                                const Environment& environment) {
   std::unique_ptr<Port> port(new Port(plan, environment));
+  const std::uint32_t before = environment.pool->in_use();
   for (const std::string& device : plan.devices) {
     if (auto done = port->open_device(device, environment); !done) {
       return tl::make_unexpected(done.error());
@@ -100,6 +101,9 @@ core::Result<std::unique_ptr<Port>> Port::open(const PortPlan& plan,
     return tl::make_unexpected(core::Error{
         "port " + plan.settings.name + ": " + std::to_string(environment.workers) +
         " workers need as many queues, it has " + std::to_string(port->queues_.size())});
+  }
+  if (port->driver_ == "net_af_xdp") {
+    port->kept_mbufs_ = environment.pool->in_use() - before;
   }
   return port;
 }
@@ -156,8 +160,9 @@ core::Result<void> Port::start_device(std::uint16_t id, std::uint16_t queues,
 core::Result<void> Port::finish_device(std::uint16_t id, std::uint16_t queues) {
   // Solicitations go to multicast groups. Drivers without that switch take everything; frames for
   // another MAC are sorted out by the worker.
-  if (rte_eth_allmulticast_enable(id) != 0) {
-    (void)rte_eth_promiscuous_enable(id);
+  if (rte_eth_allmulticast_enable(id) != 0 && rte_eth_promiscuous_get(id) == 0 &&
+      rte_eth_promiscuous_enable(id) == 0) {
+    promiscuous_.push_back(id);
   }
   rte_ether_addr address = {};
   if (const int rc = rte_eth_macaddr_get(id, &address); rc != 0) {
@@ -211,7 +216,22 @@ pipeline::PortStatus Port::status() const {
   return status;
 }
 
+void Port::reap() {
+  for (const QueueRef& queue : queues_) {
+    if (driver_ == "net_af_xdp") {
+      // An empty burst makes the driver read its completion ring.
+      rte_eth_tx_burst(queue.device, queue.queue, nullptr, 0);
+    } else {
+      (void)rte_eth_tx_done_cleanup(queue.device, queue.queue, 0);
+    }
+  }
+}
+
 void Port::close() {
+  // The interface would keep the flag: the driver does not put it back.
+  for (const std::uint16_t id : std::exchange(promiscuous_, {})) {
+    (void)rte_eth_promiscuous_disable(id);
+  }
   for (const std::uint16_t id : std::exchange(devices_, {})) {
     rte_eth_dev_stop(id);
     rte_eth_dev_close(id);

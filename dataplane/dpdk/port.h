@@ -45,6 +45,11 @@ class Port {
   /// Driver counters are read at each call.
   [[nodiscard]] pipeline::PortStatus status() const;
 
+  /// Takes back mbufs whose sending is over. Thread: main, when no worker sends any more.
+  void reap();
+  /// mbufs the driver never gives back, not even when closed (net_af_xdp's fill ring).
+  [[nodiscard]] std::uint32_t kept_mbufs() const noexcept { return kept_mbufs_; }
+
   /// Stops and closes the devices. No worker may use them any more. Idempotent.
   void close();
 
@@ -58,10 +63,12 @@ class Port {
   PortPlan plan_;
   std::uint32_t workers_;
   std::vector<std::uint16_t> devices_;
+  std::vector<std::uint16_t> promiscuous_;  ///< devices we made so
   std::vector<QueueRef> queues_;
   core::MacAddress mac_;
   std::string driver_;
   std::string steering_;
+  std::uint32_t kept_mbufs_ = 0;
 };
 
 }  // namespace sluice::dpdk

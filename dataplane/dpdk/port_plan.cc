@@ -1,6 +1,8 @@
 #include "dataplane/dpdk/port_plan.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "dataplane/dpdk/netdev.h"
 
@@ -15,59 +17,44 @@ core::Error too_few_queues(const std::string& port, std::uint32_t workers, std::
           std::to_string(queues)};
 }
 
-core::Result<NetdevInfo> prepare_interface(const PortPlan& plan, std::uint32_t workers) {
-  auto info = read_netdev(plan.interface);
-  if (!info) {
-    return tl::make_unexpected(
-        core::Error{"port " + plan.settings.name + ": " + info.error().message});
-  }
-  if (plan.kind == DeviceKind::kAfXdp && info->rx_queues < workers) {
-    if (info->max_rx_queues < workers || !set_queues(plan.interface, workers)) {
-      return tl::make_unexpected(too_few_queues(plan.settings.name, workers, info->max_rx_queues));
-    }
-    info = read_netdev(plan.interface);
-  }
-  return info;
-}
-
-core::Result<void> apply_link(const PortPlan& plan, const NetdevInfo& info) {
-  if (info.mtu != plan.settings.mtu) {
-    if (auto done = set_mtu(plan.interface, plan.settings.mtu); !done) {
-      return done;
-    }
-  }
-  return info.up ? core::Result<void>{} : set_up(plan.interface);
-}
-
 core::Result<PortPlan> plan_interface(PortPlan plan, std::uint32_t workers,
                                       std::uint32_t& numbers) {
+  const std::string port = "port " + plan.settings.name + ": ";
   plan.interface = plan.settings.target;
   plan.kernel_fed = true;
   if (plan.kind == DeviceKind::kAuto) {
     plan.fallback_reason = xdp_unusable_reason();
     plan.kind = plan.fallback_reason.empty() ? DeviceKind::kAfXdp : DeviceKind::kAfPacket;
   }
-  if (plan.kind == DeviceKind::kAfXdp && plan.settings.mtu > kAfXdpMaxMtu) {
-    return tl::make_unexpected(core::Error{"port " + plan.settings.name + ": af_xdp carries an MTU of " +
+  const auto info = read_netdev(plan.interface);
+  if (!info) {
+    return tl::make_unexpected(core::Error{port + info.error().message});
+  }
+  if (plan.kind == DeviceKind::kAfPacket) {
+    plan.devices = {af_packet_vdev(plan.interface, plan.queues, numbers, plan.settings.mtu)};
+    numbers += plan.queues;
+    return plan;
+  }
+  if (plan.settings.mtu > kAfXdpMaxMtu) {
+    return tl::make_unexpected(core::Error{port + "af_xdp carries an MTU of " +
                                            std::to_string(kAfXdpMaxMtu) + " at most"});
   }
-  const auto info = prepare_interface(plan, workers);
-  if (!info) {
-    return tl::make_unexpected(info.error());
+  if (info->max_rx_queues < workers) {
+    return tl::make_unexpected(too_few_queues(plan.settings.name, workers, info->max_rx_queues));
   }
-  if (auto done = apply_link(plan, *info); !done) {
-    return tl::make_unexpected(
-        core::Error{"port " + plan.settings.name + ": " + done.error().message});
-  }
-  if (plan.kind == DeviceKind::kAfXdp) {
-    // Every receive queue of the interface: frames of one without a socket go to the kernel.
-    plan.queues = info->rx_queues;
-    plan.devices = af_xdp_vdevs(plan.interface, plan.queues, numbers);
-  } else {
-    plan.devices = {af_packet_vdev(plan.interface, plan.queues, numbers, plan.settings.mtu)};
-  }
+  // Every receive queue of the interface: frames of one without a socket go to the kernel.
+  plan.queues = std::max(workers, info->rx_queues);
+  plan.devices = af_xdp_vdevs(plan.interface, plan.queues, numbers);
   numbers += plan.queues;
   return plan;
+}
+
+core::Result<void> name_port(const PortPlan& plan, core::Result<void> done) {
+  if (done) {
+    return done;
+  }
+  return tl::make_unexpected(
+      core::Error{"port " + plan.settings.name + ": " + done.error().message});
 }
 
 }  // namespace
@@ -101,6 +88,37 @@ core::Result<PortPlan> plan_port(const PortSettings& settings, std::uint32_t wor
       break;
   }
   return plan_interface(std::move(plan), workers, numbers);
+}
+
+core::Result<void> prepare_port(const PortPlan& plan) {
+  if (plan.interface.empty()) {
+    return {};
+  }
+  const auto info = read_netdev(plan.interface);
+  if (!info) {
+    return name_port(plan, tl::make_unexpected(info.error()));
+  }
+  if (plan.kind == DeviceKind::kAfXdp && info->rx_queues < plan.queues) {
+    if (auto done = set_queues(plan.interface, plan.queues); !done) {
+      return name_port(plan, done);
+    }
+  }
+  if (info->mtu != plan.settings.mtu) {
+    if (auto done = set_mtu(plan.interface, plan.settings.mtu); !done) {
+      return name_port(plan, done);
+    }
+  }
+  return info->up ? core::Result<void>{} : name_port(plan, set_up(plan.interface));
+}
+
+PortPlan fall_back_to_af_packet(PortPlan plan, std::uint32_t workers, std::uint32_t& numbers,
+                                const std::string& reason) {
+  plan.kind = DeviceKind::kAfPacket;
+  plan.fallback_reason = reason;
+  plan.queues = plan.settings.queues == 0 ? workers : plan.settings.queues;
+  plan.devices = {af_packet_vdev(plan.interface, plan.queues, numbers, plan.settings.mtu)};
+  numbers += plan.queues;
+  return plan;
 }
 
 }  // namespace sluice::dpdk

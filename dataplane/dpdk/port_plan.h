@@ -20,13 +20,20 @@ struct PortPlan {
   std::string fallback_reason;          ///< why `auto` did not take af_xdp; else empty
 };
 
-/// Resolves devices and queue counts. An interface with too few queues is given more if it can
-/// have them.
+/// Resolves devices and queue counts. Changes nothing.
 /// @param numbers  counts vdevs over all ports so that their names differ; grows.
 /// Errors: unknown interface or PCI address, more workers than queues (the line says how many each
 /// has), an MTU the device cannot carry.
 /// Thread: main.
 [[nodiscard]] core::Result<PortPlan> plan_port(const PortSettings& settings, std::uint32_t workers,
                                                std::uint32_t& numbers);
+
+/// Makes the shared interface of a plan ready: queues, MTU, up. Other plans need nothing.
+/// Errors: what the interface refuses. Thread: main.
+[[nodiscard]] core::Result<void> prepare_port(const PortPlan& plan);
+
+/// The same port over af_packet, for `auto` when af_xdp could not be opened.
+[[nodiscard]] PortPlan fall_back_to_af_packet(PortPlan plan, std::uint32_t workers,
+                                              std::uint32_t& numbers, const std::string& reason);
 
 }  // namespace sluice::dpdk

@@ -55,8 +55,7 @@ std::uint32_t flow_sum(const std::uint8_t* frame, std::size_t size) noexcept {
 
 std::string tap_name(const std::string& port) { return "slc-" + port; }
 
-core::Result<Tap> Tap::create(const std::string& name, const core::MacAddress& mac,
-                              std::uint16_t mtu) {
+core::Result<Tap> Tap::create(const std::string& name, std::uint16_t mtu) {
   UniqueFd fd(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (fd.get() < 0) {
     return tl::make_unexpected(failure(name, "opening /dev/net/tun"));
@@ -72,16 +71,22 @@ core::Result<Tap> Tap::create(const std::string& name, const core::MacAddress& m
   if (ioctl(fd.get(), TUNSETOFFLOAD, 0UL) != 0) {
     return tl::make_unexpected(failure(name, "switching offloads off"));
   }
-  const UniqueFd control(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  request.ifr_hwaddr.sa_family = ARPHRD_ETHER;
-  mac.store(reinterpret_cast<std::uint8_t*>(request.ifr_hwaddr.sa_data));
-  if (ioctl(control.get(), SIOCSIFHWADDR, &request) != 0) {
-    return tl::make_unexpected(failure(name, "giving it the port's MAC address"));
-  }
   if (auto done = set_mtu(name, mtu); !done) {
     return tl::make_unexpected(done.error());
   }
   return Tap(name, std::move(fd));
+}
+
+core::Result<void> Tap::set_mac(const core::MacAddress& mac) const {
+  ifreq request = {};
+  name_.copy(request.ifr_name, sizeof(request.ifr_name) - 1);
+  request.ifr_hwaddr.sa_family = ARPHRD_ETHER;
+  mac.store(reinterpret_cast<std::uint8_t*>(request.ifr_hwaddr.sa_data));
+  const UniqueFd control(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (ioctl(control.get(), SIOCSIFHWADDR, &request) != 0) {
+    return tl::make_unexpected(failure(name_, "giving it the port's MAC address"));
+  }
+  return {};
 }
 
 TapThread::TapThread(std::vector<const Tap*> taps, HostRings& rings, rte_mempool* pool)

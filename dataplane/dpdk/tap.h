@@ -24,8 +24,9 @@ class Tap {
  public:
   /// @param name  "slc-PORT", below IFNAMSIZ.
   /// Errors: no /dev/net/tun, no privilege, another process has it.
-  [[nodiscard]] static core::Result<Tap> create(const std::string& name,
-                                                const core::MacAddress& mac, std::uint16_t mtu);
+  [[nodiscard]] static core::Result<Tap> create(const std::string& name, std::uint16_t mtu);
+  /// Gives it the port's MAC address, before it is brought up.
+  core::Result<void> set_mac(const core::MacAddress& mac) const;
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 

@@ -66,7 +66,7 @@ class NextHopTable {
 /// Immutable; a change makes a new one. Looked up once per new flow and when the epoch moved.
 struct Route {
   core::Cidr prefix;
-  PortIndex port = PortIndex::kNone;
+  PortIndex port = PortIndex::kNone;       ///< kNone: by no port of ours, the host knows the way
   std::optional<core::IpAddress> gateway;  ///< absent: on link
 };
 class RouteTable {

@@ -20,10 +20,11 @@ bool contains(const std::vector<core::IpAddress>& list, const core::IpAddress& a
 
 }  // namespace
 
+std::span<const std::uint8_t> default_rss_key() noexcept { return kDefaultKey; }
+
 OwnerMap::OwnerMap(const Config& config)
     : workers_(config.workers == 0 ? 1 : config.workers),
-      toeplitz_(config.rss_key.empty() ? std::span<const std::uint8_t>(kDefaultKey)
-                                       : config.rss_key),
+      toeplitz_(config.rss_key.empty() ? default_rss_key() : config.rss_key),
       reta_(config.reta) {
   if (reta_.empty()) {
     for (std::size_t i = 0; i < kDefaultReta; ++i) {

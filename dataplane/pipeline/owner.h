@@ -17,6 +17,9 @@ namespace sluice::pipeline {
 // source and replies by destination with the same key and table delivers each packet to its owner;
 // correctness never depends on that.
 
+/// The key used where the configuration names none; 40 bytes.
+[[nodiscard]] std::span<const std::uint8_t> default_rss_key() noexcept;
+
 /// Immutable policy, the same for all workers of a group. Thread: any.
 class OwnerMap {
  public:

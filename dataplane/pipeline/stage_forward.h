@@ -14,7 +14,7 @@ auto Worker<Io, I4, I6, C>::resolve(const core::IpAddress& to) const noexcept ->
     return {kHostHop, PortIndex::kNone, to};
   }
   const Route* route = tables_->routes->find(to);
-  if (route == nullptr) {
+  if (route == nullptr || route->port == PortIndex::kNone) {
     return {kHostHop, PortIndex::kNone, to};
   }
   const core::IpAddress& via = route->gateway.has_value() ? *route->gateway : to;

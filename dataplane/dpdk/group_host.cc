@@ -1,0 +1,120 @@
+// The group's side towards the control plane and the host's mirror: tables, routes, addresses and
+// neighbours in, requests out.
+
+#include <utility>
+
+#include "dataplane/dpdk/worker_group.h"
+
+namespace sluice::dpdk {
+namespace {
+
+using core::ForwardingMode;
+using core::SchedulerKind;
+
+std::string unsupported_part(const core::ServicePort& service) {
+  if (service.scheduler != SchedulerKind::kRandom && service.scheduler != SchedulerKind::kRr) {
+    return "its scheduler is not built in";
+  }
+  if (service.mode == ForwardingMode::kDr || service.mode == ForwardingMode::kIpip) {
+    return "its forwarding mode is not built in";
+  }
+  return "";
+}
+
+bool is_link_local(const core::IpAddress& address) noexcept {
+  return !address.is_v4() && address.data()[0] == 0xfe && (address.data()[1] & 0xc0) == 0x80;
+}
+
+}  // namespace
+
+core::Capabilities WorkerGroup::capabilities() const {
+  return {"dpdk",
+          {SchedulerKind::kRandom, SchedulerKind::kRr},
+          {ForwardingMode::kByRule, ForwardingMode::kNat, ForwardingMode::kFullNat}};
+}
+
+core::Result<core::ApplyReport> WorkerGroup::apply(const core::TablePtr& table) {
+  {
+    const std::lock_guard lock(publish_mutex_);
+    publisher_->apply(table);
+  }
+  if (on_table_) {
+    on_table_(*table);
+  }
+  core::ApplyReport report;
+  report.generation = table->generation();
+  for (std::uint32_t slot = 0; slot < table->slot_limit(); ++slot) {
+    const core::ServicePort* service = table->service(static_cast<core::ServiceSlot>(slot));
+    if (service != nullptr) {
+      if (std::string part = unsupported_part(*service); !part.empty()) {
+        report.unsupported.push_back({service->name, std::move(part)});
+      }
+    }
+  }
+  return report;
+}
+
+std::vector<pipeline::PortInfo> WorkerGroup::port_infos() const {
+  std::vector<pipeline::PortInfo> infos;
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    pipeline::PortInfo info;
+    info.present = true;
+    info.rx_partial_csum = plans_[i].kernel_fed;
+    info.mtu = plans_[i].settings.mtu;
+    info.mac = ports_[i]->mac();
+    info.ingress = tap_name(plans_[i].settings.name);
+    // Sources of what we send are chosen from the front: link-local ones come last.
+    for (const bool link_local : {false, true}) {
+      for (const core::IpAddress& address : addresses_[i]) {
+        if (is_link_local(address) == link_local) {
+          info.addresses.push_back(address);
+        }
+      }
+    }
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+void WorkerGroup::set_addresses(std::vector<std::vector<core::IpAddress>> addresses) {
+  const std::lock_guard lock(publish_mutex_);
+  addresses.resize(plans_.size());
+  if (addresses != addresses_) {
+    addresses_ = std::move(addresses);
+    publisher_->set_ports(port_infos());
+  }
+}
+
+void WorkerGroup::set_routes(std::vector<pipeline::Route> routes) {
+  const std::lock_guard lock(publish_mutex_);
+  publisher_->set_routes(pipeline::RouteTable(std::move(routes)));
+}
+
+void WorkerGroup::set_reserved_ports(std::vector<std::uint16_t> ports) {
+  const std::lock_guard lock(publish_mutex_);
+  publisher_->set_reserved_ports(std::move(ports));
+}
+
+void WorkerGroup::take_requests(std::vector<pipeline::NeighbourRequest>& out) {
+  pipeline::NeighbourRequest request;
+  for (const auto& member : members_) {
+    while (member->requests.pop(&request, 1) == 1) {
+      if (hops_->add(request.port, request.address) != pipeline::NextHopIndex::kNone) {
+        out.push_back(request);
+      } else if (!std::exchange(hops_full_told_, true)) {
+        log(Severity::kWarning, "next hops: all " + std::to_string(settings_.next_hops) +
+                                    " are in use, raise tables.next-hops");
+      }
+    }
+  }
+}
+
+void WorkerGroup::set_neighbour(pipeline::PortIndex port, const core::IpAddress& address,
+                                const core::MacAddress& mac, pipeline::NeighbourState state) {
+  const auto index = hops_->find(port, address);
+  if (index != pipeline::NextHopIndex::kNone) {
+    hops_->write(index, pipeline::NextHopWord::make(mac, port, state));
+  }
+}
+
+}  // namespace sluice::dpdk
