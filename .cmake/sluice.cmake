@@ -22,6 +22,10 @@ elseif(SLUICE_SANITIZE STREQUAL "thread")
   target_compile_options(sluice_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
   target_link_options(sluice_flags INTERFACE -fsanitize=thread)
 endif()
+if(SLUICE_FUZZ)
+  target_compile_options(sluice_flags INTERFACE -fsanitize=fuzzer-no-link)  # coverage for libFuzzer
+  target_link_options(sluice_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 target_link_libraries(sluice_flags INTERFACE Threads::Threads)
 
 add_library(sluice_warnings INTERFACE)
