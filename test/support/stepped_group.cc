@@ -1,6 +1,12 @@
 #include "test/support/stepped_group.h"
 
+#include <thread>
 #include <utility>
+
+template class sluice::pipeline::Worker<sluice::test::InMemoryIo,
+                                        sluice::test::MapIndex<sluice::core::FlowKey4>,
+                                        sluice::test::MapIndex<sluice::core::FlowKey6>,
+                                        sluice::test::TestClock>;
 
 namespace sluice::test {
 
@@ -264,6 +270,17 @@ core::Result<void> SteppedGroup::dump_connections(
     }
   }
   return {};
+}
+
+void SteppedGroup::dump_threads(
+    const std::function<bool(const pipeline::ConnectionRow&)>& row) {
+  const auto wait = [] {
+    std::this_thread::yield();
+    return true;
+  };
+  for (Member& m : members_) {
+    pipeline::dump_worker(*m.dumps, wait, row);
+  }
 }
 
 core::Capabilities SteppedGroup::capabilities() const {

@@ -119,6 +119,9 @@ class SteppedGroup final : public pipeline::WorkerView, public core::TableSink {
       const pipeline::ConnectionFilter& filter,
       const std::function<bool(const pipeline::ConnectionRow&)>& row) override;
 
+  /// All connections, while the workers run in threads of their own (dump_connections() steps them).
+  void dump_threads(const std::function<bool(const pipeline::ConnectionRow&)>& row);
+
   // --- TableSink ---------------------------------------------------------------------------
 
   [[nodiscard]] core::Capabilities capabilities() const override;
@@ -149,3 +152,9 @@ class SteppedGroup final : public pipeline::WorkerView, public core::TableSink {
 };
 
 }  // namespace sluice::test
+
+// Instantiated once, in stepped_group.cc.
+extern template class sluice::pipeline::Worker<sluice::test::InMemoryIo,
+                                               sluice::test::MapIndex<sluice::core::FlowKey4>,
+                                               sluice::test::MapIndex<sluice::core::FlowKey6>,
+                                               sluice::test::TestClock>;
