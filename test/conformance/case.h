@@ -1,5 +1,7 @@
 #pragma once
 
+#include <yaml-cpp/yaml.h>
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -32,15 +34,6 @@ struct Probe {
   bool free = false;
 };
 
-struct HealthCheck {
-  std::uint16_t port = 0;
-  core::Family family = core::Family::kIpv4;
-  bool listening = true;
-  int code = 0;
-  std::optional<std::uint32_t> local_endpoints;
-  bool needs_server = false;          ///< looks at headers, body or the proxy's own health
-};
-
 /// The node of a case: what it is, and what the cluster says about it.
 struct NodeSetup {
   model::Node node;
@@ -48,6 +41,7 @@ struct NodeSetup {
   compile::NodeConfig config;
   std::vector<core::IpAddress> host_addresses;
   std::vector<std::string> service_cidrs;
+  int sync_period_seconds = 30;
 };
 
 struct Apply {
@@ -62,12 +56,19 @@ struct Delete {
 struct Advance {
   double seconds = 0;
 };
-/// A step of a kind the runner reads but no subject here performs.
-struct OtherStep {
-  std::string kind;
+/// The initial lists of the control plane are not complete yet: nothing is programmed (SY-1).
+struct Unsynced {};
+/// One of the lists is complete: "services" or "endpointSlices".
+struct Synced {
+  std::string list;
 };
-using HealthChecks = std::vector<HealthCheck>;
-using Step = std::variant<Probe, HealthChecks, Apply, Delete, Advance, OtherStep>;
+/// A step that is not about packets, as it was written: syncFailure, http, healthCheck, conntrack
+/// and what belongs to other adapters.
+struct HostStep {
+  std::string kind;
+  YAML::Node value;
+};
+using Step = std::variant<Probe, Apply, Delete, Advance, Unsynced, Synced, HostStep>;
 
 struct Case {
   std::string file;
@@ -77,9 +78,10 @@ struct Case {
   NodeSetup node;
   std::vector<model::Service> services;
   std::vector<model::EndpointSlice> slices;
-  std::vector<Step> steps;            ///< `expect` and `healthCheck` come first
-  /// Kinds of expectation that are not steps: "http", "sync", "compute", "render".
-  std::vector<std::string> other;
+  std::vector<Step> steps;            ///< `expect`, `healthCheck` and `http` come first
+  bool asks_functions = false;        ///< has `compute` or `sync`
+  bool renders = false;               ///< has `render`
+  YAML::Node yaml;                    ///< the case as it was written
 };
 
 }  // namespace sluice::conformance

@@ -41,24 +41,6 @@ Probe read_probe(const YAML::Node& yaml) {
   return p;
 }
 
-HealthChecks read_health_checks(const YAML::Node& yaml) {
-  HealthChecks out;
-  for (const YAML::Node& item : yaml) {
-    HealthCheck h;
-    h.port = item["port"].as<std::uint16_t>();
-    h.family = text(item, "family") == "IPv6" ? core::Family::kIpv6 : core::Family::kIpv4;
-    h.listening = !item["listening"] || item["listening"].as<bool>();
-    h.code = item["code"] ? item["code"].as<int>() : 0;
-    if (const YAML::Node n = item["localEndpoints"]) {
-      h.local_endpoints = n.as<std::uint32_t>();
-    }
-    h.needs_server = item["headers"] || item["body"] ||
-                     (item["serviceProxyHealthy"] && !item["serviceProxyHealthy"].as<bool>());
-    out.push_back(h);
-  }
-  return out;
-}
-
 std::vector<model::ObjectName> read_names(const YAML::Node& yaml) {
   std::vector<model::ObjectName> out;
   for (const std::string& name : read_strings(yaml)) {
@@ -79,9 +61,6 @@ class StepReader {
     if (kind == "probe") {
       return read_probe(value);
     }
-    if (kind == "healthCheck") {
-      return read_health_checks(value);
-    }
     if (kind == "apply") {
       return read_apply(value);
     }
@@ -91,7 +70,13 @@ class StepReader {
     if (kind == "advance") {
       return Advance{value.as<double>()};
     }
-    return OtherStep{kind};
+    if (kind == "unsynced") {
+      return Unsynced{};
+    }
+    if (kind == "synced") {
+      return Synced{value.as<std::string>()};
+    }
+    return HostStep{kind, value};
   }
 
  private:
@@ -129,18 +114,18 @@ Case read_case(const std::string& file, const YAML::Node& yaml) {
   for (const YAML::Node& p : yaml["expect"]) {
     c.steps.emplace_back(read_probe(p));
   }
-  if (const YAML::Node h = yaml["healthCheck"]) {
-    c.steps.emplace_back(read_health_checks(h));
+  for (const char* kind : {"healthCheck", "http"}) {
+    if (const YAML::Node value = yaml[kind]) {
+      c.steps.emplace_back(HostStep{kind, value});
+    }
   }
   StepReader steps(YAML::Clone(yaml["node"]));
   for (const YAML::Node& s : yaml["steps"]) {
     c.steps.push_back(steps.read(s));
   }
-  for (const char* kind : {"http", "sync", "compute", "render"}) {
-    if (yaml[kind]) {
-      c.other.emplace_back(kind);
-    }
-  }
+  c.asks_functions = yaml["compute"] || yaml["sync"];
+  c.renders = yaml["render"].IsDefined();
+  c.yaml = yaml;
   return c;
 }
 

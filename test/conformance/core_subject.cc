@@ -1,6 +1,7 @@
 #include "test/conformance/core_subject.h"
 
 #include <algorithm>
+#include <exception>
 #include <set>
 #include <utility>
 
@@ -9,6 +10,9 @@
 #include "dataplane/core/fwd/invariants.h"
 #include "dataplane/core/sched/pick.h"
 #include "test/conformance/affinity_memory.h"
+#include "test/conformance/compute_cases.h"
+#include "test/conformance/host_side.h"
+#include "test/support/net_namespace.h"
 
 namespace sluice::conformance {
 namespace {
@@ -51,7 +55,14 @@ std::string join(const std::set<std::string>& items) {
 /// One case in progress.
 class Run {
  public:
-  explicit Run(const Case& c) : case_(c), ids_({}), compiler_(compile::Profile::kNftables, ids_) {
+  Run(const Case& c, bool sockets)
+      : case_(c),
+        ids_({}),
+        compiler_(compile::Profile::kNftables, ids_),
+        host_side_(c.node, sockets, [this]() -> const compile::Compiled& { return put_in_force(); }) {
+    if (!c.steps.empty() && std::holds_alternative<Unsynced>(c.steps.front())) {
+      awaited_ = {"services", "endpointSlices"};
+    }
     model::Delta delta;
     delta.services = c.services;
     delta.slices = c.slices;
@@ -69,6 +80,7 @@ class Run {
  private:
   void set_node(const NodeSetup& setup, model::Delta& delta) {
     node_ = setup;
+    host_side_.set_node(setup);
     host_ = {};
     for (const core::IpAddress& a : setup.host_addresses) {
       host_.addresses.push_back({a, "eth0"});
@@ -83,16 +95,28 @@ class Run {
 
   void sync(const model::Delta& delta) {
     const model::ChangeSet changes = model::apply(state_, delta);
+    if (!awaited_.empty()) {
+      return;  // SY-1: only accumulates
+    }
     auto compiled = compiler_.update(state_, changes, node_.config, host_);
     if (!compiled) {
       outcome_.failures.push_back("compile: " + compiled.error().message);
       return;
     }
-    compiled_ = std::move(*compiled);
-    if (const auto sound = core::check_table(*compiled_.table); !sound) {
+    wanted_ = std::move(*compiled);
+    if (const auto sound = core::check_table(*wanted_.table); !sound) {
       outcome_.failures.push_back("invariant: " + sound.error().message);
     }
-    memory_.forget_departed(*compiled_.table);
+    host_side_.sync();
+  }
+
+  /// A run of the sync loop was successful.
+  const compile::Compiled& put_in_force() {
+    compiled_ = wanted_;
+    if (compiled_.table != nullptr) {
+      memory_.forget_departed(*compiled_.table);
+    }
+    return compiled_;
   }
 
   void perform(const Apply& step) {
@@ -112,38 +136,35 @@ class Run {
     sync(delta);
   }
 
-  void perform(const Advance& step) { memory_.advance(step.seconds); }
-  void perform(const OtherStep& step) {
-    outcome_.not_applicable = "step '" + step.kind + "' needs more than compile and decide";
+  void perform(const Advance& step) {
+    memory_.advance(step.seconds);
+    host_side_.advance(step.seconds);
   }
-
-  void perform(const HealthChecks& checks) {
-    for (const HealthCheck& check : checks) {
-      if (check.needs_server) {
-        outcome_.not_applicable = "health-check answers are made by the health server";
-        continue;
-      }
-      const auto& ports = compiled_.health_ports;
-      const auto at = std::find_if(ports.begin(), ports.end(), [&](const auto& p) {
-        return p.port == check.port && p.family == check.family;
-      });
-      const std::string what = "health port " + std::to_string(check.port);
-      if ((at != ports.end()) != check.listening) {
-        fail(what, check.listening ? "listening" : "closed", check.listening ? "closed" : "open");
-      } else if (at != ports.end()) {
-        const std::uint32_t wanted = check.local_endpoints.value_or(at->local_endpoints);
-        expect(what + " local endpoints", std::to_string(wanted),
-               std::to_string(at->local_endpoints));
-        expect(what + " code", std::to_string(check.code), at->local_endpoints ? "200" : "503");
-      }
+  void perform(const Unsynced&) {}  // the run began with it
+  void perform(const Synced& step) {
+    awaited_.erase(step.list);
+    sync({});
+  }
+  void perform(const HostStep& step) {
+    const auto failures = host_side_.perform(step.kind, step.value);
+    if (!failures) {
+      outcome_.not_applicable = "'" + step.kind + "' asks a server or an adapter that core is not";
+      return;
+    }
+    for (const std::string& failure : *failures) {
+      outcome_.failures.push_back(failure + " " + rules());
     }
   }
 
   void perform(const Probe& probe) {
     const auto src = core::parse_address(probe.from_ip);
     const auto dst = core::parse_address(probe.to);
-    if (!src || !dst || compiled_.table == nullptr) {
+    if (!src || !dst) {
       fail("probe", "addresses", "unparsable");
+      return;
+    }
+    if (compiled_.table == nullptr) {
+      expect("probe before the first table", probe.verdict, "pass");
       return;
     }
     // A host process owns its address at that moment, listed or not.
@@ -253,12 +274,15 @@ class Run {
   }
 
   void fail(const std::string& what, const std::string& wanted, const std::string& got) {
-    std::string rules;
+    outcome_.failures.push_back(what + ": expected " + wanted + ", got " + got + " " + rules());
+  }
+
+  [[nodiscard]] std::string rules() const {
+    std::string out;
     for (const std::string& rule : case_.spec) {
-      rules += (rules.empty() ? "" : " ") + rule;
+      out += (out.empty() ? "" : " ") + rule;
     }
-    outcome_.failures.push_back(what + ": expected " + wanted + ", got " + got + " [" + rules +
-                                "]");
+    return "[" + out + "]";
   }
 
   const Case& case_;
@@ -267,23 +291,65 @@ class Run {
   model::ClusterState state_;
   NodeSetup node_;
   compile::HostState host_;
-  compile::Compiled compiled_;
+  std::set<std::string> awaited_;  ///< lists that are not complete yet
+  compile::Compiled wanted_;       ///< newest
+  compile::Compiled compiled_;     ///< in force
   core::SchedulerState scheduler_{1024, 0, 1, 1};
   AffinityMemory memory_;
   std::map<std::string, std::string> picks_;
   Outcome outcome_;
+  HostSide host_side_;  ///< last: its thread ends first
 };
+
+/// The case asks servers, so it needs sockets.
+bool needs_sockets(const Case& c) {
+  return std::any_of(c.steps.begin(), c.steps.end(), [](const Step& step) {
+    const auto* host = std::get_if<HostStep>(&step);
+    return host != nullptr && (host->kind == "http" || host->kind == "healthCheck");
+  });
+}
+
+Outcome run_with_sockets(const Case& c) {
+  Outcome outcome;
+  const auto ran = test::in_network_namespace(c.node.host_addresses, [&] {
+    try {
+      outcome = Run(c, true).finish();
+    } catch (const std::exception& e) {
+      outcome.failures.push_back(e.what());
+    }
+  });
+  if (!ran) {
+    outcome.not_applicable = ran.error().message;
+  }
+  return outcome;
+}
+
+void ask_functions(const Case& c, Outcome& outcome) {
+  ComputeOutcome computed = run_compute_case(c.yaml);
+  for (std::string& failure : computed.failures) {
+    outcome.failures.push_back(std::move(failure));
+  }
+  if (computed.not_applicable) {
+    outcome.not_applicable = std::move(computed.not_applicable);
+  }
+}
 
 class CoreSubject : public Subject {
  public:
-  [[nodiscard]] std::vector<std::string_view> modes() const override { return {"nftables"}; }
+  [[nodiscard]] std::vector<std::string_view> modes() const override {
+    return {"nftables", "control-plane"};
+  }
   [[nodiscard]] Outcome run(const Case& c) override {
-    if (!c.other.empty()) {
-      Outcome outcome;
-      outcome.not_applicable = "expectation '" + c.other.front() + "' is not about packets";
+    Outcome outcome;
+    if (c.renders) {
+      outcome.not_applicable = "'render' is an adapter's";
       return outcome;
     }
-    return Run(c).finish();
+    outcome = needs_sockets(c) ? run_with_sockets(c) : Run(c, false).finish();
+    if (c.asks_functions) {
+      ask_functions(c, outcome);
+    }
+    return outcome;
   }
 };
 

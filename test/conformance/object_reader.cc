@@ -107,6 +107,9 @@ void read_config(const YAML::Node& yaml, NodeSetup& setup) {
         maybe_bool(gates, "AllowServiceExternalIPs").value_or(true);
   }
   setup.service_cidrs = read_strings(yaml["serviceCIDRs"]);
+  if (const YAML::Node period = yaml["syncPeriod"]) {
+    setup.sync_period_seconds = period.as<int>();
+  }
 }
 
 }  // namespace
