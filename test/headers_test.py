@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Every header compiles alone, with the flags of its folder.
+
+usage: headers_test.py ROOT BUILD [PREFIX...]   only headers below the prefixes
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+TOPS = ("dataplane", "control", "kni", "proto", "conf", "bench", "test")
+
+
+def flags_by_folder(build):
+    """One compile command per folder, without the source, the output and the launcher."""
+    found = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        words = shlex.split(entry["command"])
+        if "ccache" in words[0]:
+            words = words[1:]
+        kept, skip = [], False
+        for word in words:
+            if skip:
+                skip = False
+            elif word in ("-o", "-MT", "-MF", "-c"):
+                skip = True
+            elif word not in ("-MD",):
+                kept.append(word)
+        found.setdefault(str(pathlib.Path(entry["file"]).parent), (kept, entry["directory"]))
+    return found
+
+
+def flags_for(header, root, found):
+    folder = header.parent
+    while folder != root.parent:
+        if str(folder) in found:
+            return found[str(folder)]
+        folder = folder.parent
+    below = [f for f in sorted(found) if f.startswith(str(root))]
+    return found[below[0]]
+
+
+def compile_alone(header, root, found):
+    command, directory = flags_for(header, root, found)
+    # Unused things are a header's right; "pragma once in main file" is how it is compiled here.
+    source = f'#include "{header.relative_to(root).as_posix()}"\n'
+    run = subprocess.run([*command, "-I", str(root), "-Wno-unused", "-fsyntax-only", "-x", "c++", "-"],
+                         input=source, cwd=directory, capture_output=True, text=True)
+    return "" if run.returncode == 0 else f"{header.relative_to(root)}:\n{run.stderr[:2000]}"
+
+
+def main():
+    root, build = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+    prefixes = tuple(sys.argv[3:]) or TOPS
+    found = flags_by_folder(build)
+    headers = [h for top in TOPS for h in sorted((root / top).rglob("*.h"))
+               if h.relative_to(root).as_posix().startswith(prefixes)]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        faults = [f for f in pool.map(lambda h: compile_alone(h, root, found), headers) if f]
+    for fault in faults:
+        print(fault)
+    print(f"{len(headers)} headers, {len(faults)} do not compile alone")
+    return 1 if faults or not headers else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
