@@ -58,15 +58,12 @@ class CoreLoop {
     for (std::uint32_t i = 0; i < n; ++i) {
       core::parse_frame_inline(packets[i].data, packets[i].contiguous, packets[i].total,
                                parsed_[i]);
+      if constexpr (kUpTo != UpTo::kParse) {
+        pointers_[i] = &core::key_of<F>(parsed_[i]);
+        hashes_[i] = store_.table.hash_ahead(*pointers_[i]);
+      }
     }
-    if constexpr (kUpTo == UpTo::kParse) {
-      return n;
-    }
-    for (std::uint32_t i = 0; i < n; ++i) {
-      pointers_[i] = &core::key_of<F>(parsed_[i]);
-      hashes_[i] = store_.table.hash(*pointers_[i]);
-    }
-    if constexpr (kUpTo == UpTo::kHash) {
+    if constexpr (kUpTo <= UpTo::kHash) {
       return n;
     }
     const std::uint64_t found =

@@ -32,6 +32,8 @@ class MapIndex {
     return mask;
   }
 
+  void prefetch(std::uint32_t) const noexcept {}
+
   bool insert(const Key& key, std::uint32_t, core::KeyData data) noexcept {
     if (map_.size() >= slots_ || refuse_next_ > 0) {
       refuse_next_ -= refuse_next_ > 0 ? 1 : 0;

@@ -110,6 +110,16 @@ TEST(ConnStore, TooLittleMemoryIsAnErrorThatNamesTheBytes) {
       << store.error().message;
 }
 
+// Not a rule of rte_hash, but worth 60 cycles a packet: a DPDK that lays it out in another way is to
+// be noticed.
+TEST(RteHashIndex, BucketsAreFoundForPrefetching) {
+  for (const std::uint32_t slots : {1u << 10, 1u << 20}) {
+    const auto hash = make_rte_hash({"buckets"}, slots, 16);
+    ASSERT_TRUE(hash);
+    EXPECT_NE(find_buckets(hash->get(), slots), nullptr);
+  }
+}
+
 TEST(ConnStore, NamesAreUnique) {
   const auto one = RteHashIndex<core::FlowKey4>::create({"same"}, 1000);
   const auto two = RteHashIndex<core::FlowKey4>::create({"same"}, 1000);
