@@ -24,6 +24,9 @@ struct PacketBatch {
   std::array<FragmentPorts, kBurst> ports;
   std::array<std::uint8_t, kBurst> flows4;
   std::array<std::uint8_t, kBurst> flows6;
+  /// Hash of the key at flows4[k] or flows6[k].
+  std::array<std::uint32_t, kBurst> hashes4;
+  std::array<std::uint32_t, kBurst> hashes6;
   std::array<std::uint8_t, kBurst> others;  ///< neither: fragments, ICMP, ARP, ...
 };
 

@@ -16,13 +16,12 @@ void Worker<Io, I4, I6, C>::serve_flows() noexcept {
     return;
   }
   const auto& places = kV4 ? batch_.flows4 : batch_.flows6;
+  const std::uint32_t* hashes = kV4 ? batch_.hashes4.data() : batch_.hashes6.data();
   auto& table = conns<F>();
   const typename F::Key* keys[kBurst];
-  std::uint32_t hashes[kBurst];
   core::KeyData hits[kBurst];
   for (std::uint32_t k = 0; k < n; ++k) {
     keys[k] = &key_of<F>(places[k]);
-    hashes[k] = table.hash(*keys[k]);
   }
   const std::uint64_t found = table.find_bulk(keys, hashes, n, hits);
   for (std::uint32_t k = 0; k < n; ++k) {

@@ -32,12 +32,15 @@ void Worker<Io, I4, I6, C>::parse_batch() noexcept {
   }
 }
 
+/// Hashes the key at once: what its lookup reads comes while the rest of the burst is parsed.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 inline void Worker<Io, I4, I6, C>::sort_in(std::uint32_t i) noexcept {
   const auto place = static_cast<std::uint8_t>(i);
   if (batch_.parsed[i].kind == core::FrameKind::kFlow4) {
+    batch_.hashes4[batch_.flows4_size] = conns4_.hash_ahead(batch_.parsed[i].key4);
     batch_.flows4[batch_.flows4_size++] = place;
   } else {
+    batch_.hashes6[batch_.flows6_size] = conns6_.hash_ahead(batch_.parsed[i].key6);
     batch_.flows6[batch_.flows6_size++] = place;
   }
 }
