@@ -1,0 +1,149 @@
+// The hot path with fixed input, to be counted by callgrind: bench/check runs this. Prints one line
+// "NAME PACKETS" for each scenario; between two of them the counts are dumped under that name.
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include <valgrind/callgrind.h>
+
+#include "bench/core_loop.h"
+#include "bench/eal.h"
+#include "bench/population.h"
+#include "bench/rig.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr std::uint32_t kFlows = 2'000;
+constexpr std::uint64_t kRounds = 32;
+
+bool failed = false;
+
+void fail(const std::string& what) {
+  std::fprintf(stderr, "check: %s\n", what.c_str());
+  failed = true;
+}
+
+/// Counts `run(packets, n)` alone.
+template <class Fill, class Run>
+void scenario(const char* name, FrameRing& ring, Fill&& fill, Run&& run) {
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    fill(ring, round);
+    // The first round is warm-up.
+    if (round != 0) {
+      CALLGRIND_TOGGLE_COLLECT;
+    }
+    for (std::size_t b = 0; b < FrameRing::kBursts; ++b) {
+      run(&ring.packet(b * pipeline::kBurst), static_cast<std::uint32_t>(pipeline::kBurst));
+    }
+    if (round != 0) {
+      CALLGRIND_TOGGLE_COLLECT;
+    }
+  }
+  CALLGRIND_DUMP_STATS_AT(name);
+  std::printf("%s %llu\n", name,
+              static_cast<unsigned long long>((kRounds - 1) * FrameRing::kFrames));
+}
+
+template <class F>
+void core_scenarios(const std::string& suffix) {
+  auto loop = CoreLoop<F>::create(kFlows);
+  if (!loop) {
+    fail(loop.error().message);
+    return;
+  }
+  const FlowSpace<F> space{kFlows, Rig::kBackends};
+  for (std::uint32_t f = 0; f < kFlows; ++f) {
+    loop->add(space.forward(f), space.reply(f));
+  }
+  const auto fill = [&](FrameRing& ring, std::uint64_t round) {
+    for (std::size_t i = 0; i < FrameRing::kFrames; ++i) {
+      const auto k = static_cast<std::uint32_t>(round * FrameRing::kFrames + i);
+      const std::uint32_t flow = k * 7 % kFlows;
+      ring.put<F>(i, k % 2 == 0 ? space.forward(flow) : space.reply(flow), core::kTcpAck);
+    }
+  };
+  FrameRing ring;
+  scenario(("parse" + suffix).c_str(), ring, fill, [&](const pipeline::Packet* p, std::uint32_t n) {
+    loop->template run<UpTo::kParse>(p, n);
+  });
+  scenario(("lookup" + suffix).c_str(), ring, fill,
+           [&](const pipeline::Packet* p, std::uint32_t n) {
+             loop->template run<UpTo::kLookup>(p, n);
+           });
+}
+
+template <class F>
+void established(const char* name, const RigConfig& config) {
+  auto rig = Rig::create(config);
+  if (!rig) {
+    fail(rig.error().message);
+    return;
+  }
+  Population<F> population(**rig, kFlows);
+  if (auto opened = population.open_all(); !opened) {
+    fail(opened.error().message);
+    return;
+  }
+  const std::uint64_t before = (*rig)->out().sent();
+  FrameRing ring;
+  scenario(
+      name, ring, [&](FrameRing& r, std::uint64_t round) { population.fill(r, round); },
+      [&](const pipeline::Packet* p, std::uint32_t n) { (*rig)->poll(p, n); });
+  if ((*rig)->out().sent() - before != kRounds * FrameRing::kFrames) {
+    fail(std::string(name) + ": not every frame was forwarded:" + (*rig)->counters());
+  }
+}
+
+/// SYNs of flows never seen.
+template <class F>
+void new_flows(const char* name, RigConfig config) {
+  config.connections = 32'000;
+  auto rig = Rig::create(config);
+  if (!rig) {
+    fail(rig.error().message);
+    return;
+  }
+  const FlowSpace<F> space{UINT32_MAX, Rig::kBackends};
+  std::uint32_t next = 0;
+  FrameRing ring;
+  scenario(
+      name, ring,
+      [&](FrameRing& r, std::uint64_t) {
+        for (std::size_t i = 0; i < FrameRing::kFrames; ++i) {
+          r.put<F>(i, space.forward(next++), core::kTcpSyn);
+        }
+      },
+      [&](const pipeline::Packet* p, std::uint32_t n) { (*rig)->poll(p, n); });
+  if ((*rig)->out().sent() != next) {
+    fail(std::string(name) + ": not every flow was opened:" + (*rig)->counters());
+  }
+}
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main() {
+  using namespace sluice::bench;
+  using sluice::core::Family;
+  using sluice::core::Ipv4;
+  using sluice::core::Ipv6;
+  if (!start_eal(false, 128)) {
+    std::fprintf(stderr, "check: the EAL did not start\n");
+    return 1;
+  }
+  CALLGRIND_START_INSTRUMENTATION;
+  core_scenarios<Ipv4>("4");
+  core_scenarios<Ipv6>("6");
+  established<Ipv4>("nat4", {.family = Family::kIpv4, .connections = kFlows});
+  established<Ipv6>("nat6", {.family = Family::kIpv6, .connections = kFlows});
+  established<Ipv4>("fullnat4",
+                    {.family = Family::kIpv4, .connections = kFlows, .fullnat = true});
+  established<Ipv4>("handed_over4",
+                    {.family = Family::kIpv4, .connections = kFlows, .handed_over = true});
+  new_flows<Ipv4>("new_nat4", {.family = Family::kIpv4});
+  new_flows<Ipv6>("new_nat6", {.family = Family::kIpv6});
+  new_flows<Ipv4>("new_fullnat4", {.family = Family::kIpv4, .fullnat = true});
+  return failed ? 1 : 0;
+}
