@@ -39,8 +39,10 @@ class ClusterIpRange {
   [[nodiscard]] static core::Result<ClusterIpRange> create(const core::Cidr& cidr);
 
   [[nodiscard]] const core::Cidr& cidr() const { return cidr_; }
-  [[nodiscard]] std::uint64_t offset() const { return offset_; }  ///< size of the static band (AL-3)
-  [[nodiscard]] std::optional<AddressBand> static_band() const;   ///< nullopt: empty
+  [[nodiscard]] std::uint64_t offset() const {
+    return offset_;
+  }                                                              ///< size of the static band (AL-3)
+  [[nodiscard]] std::optional<AddressBand> static_band() const;  ///< nullopt: empty
   [[nodiscard]] std::optional<AddressBand> dynamic_band() const;
   /// A usable address: neither network nor, for IPv4, broadcast.
   [[nodiscard]] bool contains(const core::IpAddress& address) const;
@@ -56,7 +58,7 @@ class ClusterIpRange {
                                                       const std::set<core::IpAddress>& used,
                                                       const RandomBelow& random) const;
   core::Cidr cidr_;
-  std::uint64_t last_ = 0;    ///< host part of the last usable address; the first is 1
+  std::uint64_t last_ = 0;  ///< host part of the last usable address; the first is 1
   std::uint64_t offset_ = 0;
 };
 

@@ -24,7 +24,9 @@ struct Allocation {
 };
 using Allocations = std::map<std::string, Allocation>;
 
-bool is_ready(const model::SliceEndpoint& e) { return e.ready.value_or(false); }  // TH-9
+bool is_ready(const model::SliceEndpoint& e) {
+  return e.ready.value_or(false);
+}  // TH-9
 
 bool has_hints(const model::SliceEndpoint& e) {
   return !e.for_zones.empty() || !e.for_nodes.empty();
@@ -328,8 +330,8 @@ bool hints_overloaded(const HintsPerZone& stored, const ZoneRatios& ratios) {
   }
   return ratios.empty() || std::any_of(ratios.begin(), ratios.end(), [&](const auto& share) {
            const auto at = stored.find(share.first);
-           const double least = std::ceil(static_cast<double>(total) * share.second /
-                                          (1 + kOverloadThreshold));
+           const double least =
+               std::ceil(static_cast<double>(total) * share.second / (1 + kOverloadThreshold));
            return at == stored.end() || static_cast<double>(at->second) < least;
          });
 }

@@ -25,10 +25,10 @@ enum class HintMode : std::uint8_t { kNone, kAuto, kSameZone, kSameNode };
 
 /// A node as far as the proportional heuristic looks at it.
 struct HintNode {
-  std::string zone;             ///< "" : none
-  std::int64_t milli_cpu = 0;   ///< allocatable
-  bool ready = true;            ///< condition Ready
-  std::set<std::string> labels; ///< keys
+  std::string zone;              ///< "" : none
+  std::int64_t milli_cpu = 0;    ///< allocatable
+  bool ready = true;             ///< condition Ready
+  std::set<std::string> labels;  ///< keys
 };
 
 /// Share of the CPU per zone; sums up to 1.
@@ -47,11 +47,11 @@ struct HintSlices {
 using HintsPerZone = std::map<std::string, std::size_t>;
 
 struct HintPlan {
-  HintSlices slices;                    ///< with the new hints; slices that change are `rewritten`
+  HintSlices slices;  ///< with the new hints; slices that change are `rewritten`
   /// Set: all hints were removed, and why (event TopologyAwareHintsDisabled).
   std::optional<std::string> withdrawn;
-  HintsPerZone per_zone;                ///< kAuto only: the distribution to store (TH-8)
-  std::size_t moved = 0;                ///< endpoints hinted to a zone that is not their own
+  HintsPerZone per_zone;  ///< kAuto only: the distribution to store (TH-8)
+  std::size_t moved = 0;  ///< endpoints hinted to a zone that is not their own
 };
 
 /// TH-1, TH-2, TH-4..TH-7. @param ratios used by kAuto only.

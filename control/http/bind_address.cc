@@ -47,9 +47,9 @@ core::Result<BindAddress> parse_bind_address(std::string_view text, std::uint16_
   }
   std::string_view rest = text;
   const std::string_view host = take_host(rest);
-  const auto port =
-      rest.empty() ? std::optional(default_port)
-                   : (rest.starts_with(':') ? parse_port(rest.substr(1)) : std::nullopt);
+  const auto port = rest.empty()
+                        ? std::optional(default_port)
+                        : (rest.starts_with(':') ? parse_port(rest.substr(1)) : std::nullopt);
   const auto address = host.empty() ? std::optional(kAnyIpv6) : core::parse_address(host);
   if (!port || !address) {
     return tl::unexpected(core::Error{"'" + std::string(text) +

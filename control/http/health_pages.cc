@@ -29,13 +29,14 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
-const char* text_of(bool value) { return value ? "true" : "false"; }
+const char* text_of(bool value) {
+  return value ? "true" : "false";
+}
 
 /// RFC 3339 in UTC with nanoseconds.
 std::string text_of(std::chrono::system_clock::time_point at) {
   using std::chrono::nanoseconds;
-  const std::int64_t nanos =
-      std::chrono::duration_cast<nanoseconds>(at.time_since_epoch()).count();
+  const std::int64_t nanos = std::chrono::duration_cast<nanoseconds>(at.time_since_epoch()).count();
   constexpr std::int64_t kSecond = 1'000'000'000;
   const std::int64_t part = ((nanos % kSecond) + kSecond) % kSecond;
   const std::time_t seconds = (nanos - part) / kSecond;
@@ -104,11 +105,11 @@ Response livez_page(const HealthStatus& status) {
 Response service_page(const model::ObjectName& service, std::uint32_t local_endpoints,
                       bool proxy_healthy) {
   const std::string count = std::to_string(local_endpoints);
-  Response page = json_page(
-      local_endpoints != 0 && proxy_healthy,
-      "{\n\t\"service\": {\n\t\t\"namespace\": " + quoted(service.ns) +
-          ",\n\t\t\"name\": " + quoted(service.name) + "\n\t},\n\t\"localEndpoints\": " + count +
-          ",\n\t\"serviceProxyHealthy\": " + text_of(proxy_healthy) + "\n}");
+  Response page = json_page(local_endpoints != 0 && proxy_healthy,
+                            "{\n\t\"service\": {\n\t\t\"namespace\": " + quoted(service.ns) +
+                                ",\n\t\t\"name\": " + quoted(service.name) +
+                                "\n\t},\n\t\"localEndpoints\": " + count +
+                                ",\n\t\"serviceProxyHealthy\": " + text_of(proxy_healthy) + "\n}");
   page.headers.emplace_back("X-Load-Balancing-Endpoint-Weight", count);
   return page;
 }

@@ -16,7 +16,7 @@
 
 namespace sluice::http {
 
-inline constexpr std::uint16_t kHealthzPort = 10256;           // H-7
+inline constexpr std::uint16_t kHealthzPort = 10256;             // H-7
 inline constexpr const char* kHealthzAddress = "0.0.0.0:10256";  // H-7
 
 /// How often each path answered what (H-13).
@@ -28,17 +28,17 @@ struct AnswerCounts {
 // /healthz and /livez, and the health-check node ports: everything of section 14 behind one object.
 // Thread: every call may come from any thread.
 //
-// Who makes it calls requested() when a change arrives, succeeded() after each table that every sink
-// has applied, set_node() when the Node object changes and set_broken() when a worker or a thread
-// stops.
+// Who makes it calls requested() when a change arrives, succeeded() after each table that every
+// sink has applied, set_node() when the Node object changes and set_broken() when a worker or a
+// thread stops.
 class HealthServer {
  public:
   struct Options {
     HealthTracker::Options tracker;
-    BindAddress healthz;               ///< no addresses: off (H-7)
-    bool bind_hard_fail = false;       ///< H-14: a busy address is an error of create()
+    BindAddress healthz;          ///< no addresses: off (H-7)
+    bool bind_hard_fail = false;  ///< H-14: a busy address is an error of create()
     Limits limits;
-    std::function<Moment()> clock;     ///< empty: the real ones
+    std::function<Moment()> clock;  ///< empty: the real ones
     /// A line for the log: a bind that failed, once per address and reason.
     std::function<void(const std::string&)> warn;
   };
@@ -52,7 +52,8 @@ class HealthServer {
   /// A change waits to be applied.
   void requested() { tracker_.requested(now()); }
   /// A table is in force: `ports` are compile's. The addresses of health-check node ports are those
-  /// of the first call (NP-7). @return ports that could not be opened; tried again at the next call.
+  /// of the first call (NP-7). @return ports that could not be opened; tried again at the next
+  /// call.
   std::vector<BindFailure> succeeded(DataSource source, std::uint64_t version,
                                      const NodePortBinds& binds,
                                      const std::vector<compile::HealthPort>& ports);
@@ -81,7 +82,7 @@ class HealthServer {
   const Options options_;
   HealthTracker tracker_;
   std::array<std::atomic<std::uint64_t>, 4> counts_{};  ///< healthz 200, 503, livez 200, 503
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;                            ///< guards what follows
   std::vector<Place> places_;
   std::chrono::steady_clock::time_point last_try_;
   std::vector<BindFailure> told_;  ///< by the last succeeded()

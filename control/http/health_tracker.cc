@@ -6,7 +6,7 @@
 namespace sluice::http {
 namespace {
 
-constexpr int kDeadlinePeriods = 2;  // H-9
+constexpr int kDeadlinePeriods = 2;                                      // H-9
 constexpr const char* kLeavingTaint = "ToBeDeletedByClusterAutoscaler";  // H-11
 
 }  // namespace
@@ -78,8 +78,7 @@ HealthStatus HealthTracker::status(const Moment& now) const {
   out.node_eligible = node_eligible_;
   out.source = source_;
   out.applied_version = version_;
-  out.applied_age =
-      std::chrono::duration_cast<std::chrono::seconds>(now.steady - last_success_);
+  out.applied_age = std::chrono::duration_cast<std::chrono::seconds>(now.steady - last_success_);
   out.reason = broken_;
   for (const auto& [family, state] : families_) {
     const bool late = state.oldest_pending && now.steady - *state.oldest_pending >= deadline_;

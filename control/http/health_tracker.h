@@ -41,11 +41,11 @@ struct HealthStatus {
 
 // Decides whether this node's rules can be trusted (H-8..H-12, F87). Thread: any.
 //
-// Theory of operation: health follows the oldest change that is not in force, never the last try and
-// never the mere passing of time. A request marks a family as pending unless it is marked already; a
-// success takes the mark away. A family is unhealthy when its mark is two sync periods old. Before
-// the first success the start counts as the mark, so a node that never gets a snapshot turns
-// unhealthy too, after the same time, and says "no snapshot" until then.
+// Theory of operation: health follows the oldest change that is not in force, never the last try
+// and never the mere passing of time. A request marks a family as pending unless it is marked
+// already; a success takes the mark away. A family is unhealthy when its mark is two sync periods
+// old. Before the first success the start counts as the mark, so a node that never gets a snapshot
+// turns unhealthy too, after the same time, and says "no snapshot" until then.
 class HealthTracker {
  public:
   struct Options {

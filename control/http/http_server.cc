@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kWake = 0;   // ids of listeners start behind these
+constexpr std::uint64_t kWake = 0;  // ids of listeners start behind these
 constexpr std::uint64_t kHttp = 1;
 constexpr int kAcceptsPerRound = 64;
 constexpr std::chrono::milliseconds kTick{1000};
@@ -62,7 +62,8 @@ MHD_Result send(MHD_Connection* connection, const Response& answer) {
 
 class HttpServer::Impl {
  public:
-  Impl(const Limits& limits, std::function<void()> tick) : limits_(limits), tick_(std::move(tick)) {}
+  Impl(const Limits& limits, std::function<void()> tick)
+      : limits_(limits), tick_(std::move(tick)) {}
 
   ~Impl() {
     if (thread_.joinable()) {
@@ -94,8 +95,8 @@ class HttpServer::Impl {
     daemon_ = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, nullptr, nullptr, &Impl::on_request, this,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.head_bytes, MHD_OPTION_CONNECTION_LIMIT,
-        static_cast<unsigned>(limits_.connections + kAcceptsPerRound),
-        MHD_OPTION_NOTIFY_CONNECTION, &Impl::on_connection, this, MHD_OPTION_END);
+        static_cast<unsigned>(limits_.connections + kAcceptsPerRound), MHD_OPTION_NOTIFY_CONNECTION,
+        &Impl::on_connection, this, MHD_OPTION_END);
     const MHD_DaemonInfo* info =
         daemon_ == nullptr ? nullptr : MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD);
     if (info == nullptr || !watch(info->epoll_fd, kHttp) || !watch(wake_fd_, kWake)) {
@@ -246,9 +247,8 @@ class HttpServer::Impl {
       const MHD_ConnectionInfo* info =
           MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
       // The newest with this descriptor: an older one would be closed already.
-      const auto at =
-          std::find_if(connections_.rbegin(), connections_.rend(),
-                       [&](const Connection& c) { return c.fd == info->connect_fd; });
+      const auto at = std::find_if(connections_.rbegin(), connections_.rend(),
+                                   [&](const Connection& c) { return c.fd == info->connect_fd; });
       *context = at == connections_.rend() ? nullptr : &*at;
       return;
     }
@@ -324,6 +324,8 @@ core::Result<HttpServer::Listener> HttpServer::listen(const core::IpAddress& add
   return impl_->listen(address, port, std::move(handler));
 }
 
-void HttpServer::close(ListenerId id) { impl_->close(id); }
+void HttpServer::close(ListenerId id) {
+  impl_->close(id);
+}
 
 }  // namespace sluice::http

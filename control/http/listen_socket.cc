@@ -39,8 +39,8 @@ tl::unexpected<core::Error> failure(const core::IpAddress& address, std::uint16_
 }  // namespace
 
 core::Result<int> open_listen_socket(const core::IpAddress& address, std::uint16_t port) {
-  const int fd = ::socket(address.is_v4() ? AF_INET : AF_INET6,
-                          SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int fd =
+      ::socket(address.is_v4() ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) {
     return failure(address, port);
   }

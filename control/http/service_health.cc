@@ -8,7 +8,8 @@ namespace {
 
 std::vector<core::IpAddress> binds_of(const core::NodePortAddresses& ports, core::Family family) {
   if (ports.match_all) {
-    return {family == core::Family::kIpv4 ? core::IpAddress{} : core::IpAddress{core::Ipv6Address{}}};
+    return {family == core::Family::kIpv4 ? core::IpAddress{}
+                                          : core::IpAddress{core::Ipv6Address{}}};
   }
   return ports.addresses;
 }

@@ -50,7 +50,9 @@ TEST(ComputeCases, EveryHandedCasePasses) {
   EXPECT_GE(entries, 75u);  // all that the files held when this was written
 }
 
-ComputeOutcome run(const char* yaml) { return run_compute_case(YAML::Load(yaml)); }
+ComputeOutcome run(const char* yaml) {
+  return run_compute_case(YAML::Load(yaml));
+}
 
 TEST(ComputeCases, WrongAnswerIsAFailureThatNamesBoth) {
   const auto outcome =
@@ -72,9 +74,9 @@ TEST(ComputeCases, InputOfTheWrongTypeIsAFailureOfTheEntry) {
 }
 
 TEST(ComputeCases, TimelineWithOtherRunsIsAFailure) {
-  const auto outcome = run(
-      "sync: {minSyncPeriod: 1, retryInterval: 30, maxInterval: 3600, runDuration: 0,"
-      " requests: [5.0], failures: [], until: 60, runs: [6.0]}");
+  const auto outcome =
+      run("sync: {minSyncPeriod: 1, retryInterval: 30, maxInterval: 3600, runDuration: 0,"
+          " requests: [5.0], failures: [], until: 60, runs: [6.0]}");
   EXPECT_EQ(outcome.failures.size(), 1u);
 }
 

@@ -70,8 +70,8 @@ YAML::Node hints(const YAML::Node& in) {
   for (const YAML::Node& endpoint : in["endpoints"]) {
     slices.rewritten.front().endpoints.push_back(read_endpoint(endpoint));
   }
-  const compile::HintPlan plan = compile::plan_hints(mode_of(in["mode"].as<std::string>("")),
-                                                     std::move(slices), compile::zone_ratios(nodes));
+  const compile::HintPlan plan = compile::plan_hints(
+      mode_of(in["mode"].as<std::string>("")), std::move(slices), compile::zone_ratios(nodes));
   YAML::Node out;
   if (plan.withdrawn) {
     out["withdrawn"] = true;

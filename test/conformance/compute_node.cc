@@ -101,8 +101,8 @@ YAML::Node conntrack_sysctls(const YAML::Node& in) {
                                       in["currentHashsize"].as<std::uint64_t>(0)};
   YAML::Node out;
   out["hashsize"] = YAML::Node();
-  for (const kni::SysctlWrite& w : kni::plan_conntrack_sysctls(
-           read_settings(in), in["cpus"].as<unsigned>(1), present)) {
+  for (const kni::SysctlWrite& w :
+       kni::plan_conntrack_sysctls(read_settings(in), in["cpus"].as<unsigned>(1), present)) {
     out[w.path.substr(w.path.rfind('/') + 1)] = w.value;
   }
   return out;
@@ -129,8 +129,8 @@ YAML::Node track_services(const YAML::Node& in) {
   YAML::Node out;
   for (const YAML::Node& event : in["events"]) {
     const std::optional<model::Service> next = read(event);
-    out["syncRequested"].push_back(tracker.update(name, present ? &*present : nullptr,
-                                                  next ? &*next : nullptr));
+    out["syncRequested"].push_back(
+        tracker.update(name, present ? &*present : nullptr, next ? &*next : nullptr));
     present = next;
   }
   out["pending"] = tracker.pending();

@@ -74,8 +74,7 @@ void HostSide::sync() {
 }
 
 void HostSide::advance(double seconds) {
-  const auto until =
-      now_.load() + std::chrono::microseconds(std::llround(seconds * 1e6));
+  const auto until = now_.load() + std::chrono::microseconds(std::llround(seconds * 1e6));
   for (auto next = limiter_.next_run(); next && *next <= until; next = limiter_.next_run()) {
     now_ = std::max(now_.load(), *next);
     run_once();
@@ -115,8 +114,7 @@ void HostSide::run_once() {
 }
 
 void HostSide::remove_stale(const core::ForwardingTable& table) {
-  std::erase_if(flows_,
-                [&](const Flow& f) { return f.udp && core::is_stale(table, f.flow); });
+  std::erase_if(flows_, [&](const Flow& f) { return f.udp && core::is_stale(table, f.flow); });
 }
 
 std::optional<std::vector<std::string>> HostSide::perform(const std::string& kind,
@@ -178,7 +176,8 @@ void HostSide::check_page(const YAML::Node& want, std::vector<std::string>& fail
 
 void HostSide::add_flows(const YAML::Node& entries) {
   for (const YAML::Node& e : entries) {
-    flows_.push_back({e["id"].as<std::string>(), e["proto"].as<std::string>() == "UDP",
+    flows_.push_back({e["id"].as<std::string>(),
+                      e["proto"].as<std::string>() == "UDP",
                       {address_of(e["src"]), e["sport"].as<std::uint16_t>(), address_of(e["dst"]),
                        e["dport"].as<std::uint16_t>(), address_of(e["replySrc"]),
                        e["replySport"].as<std::uint16_t>()}});
@@ -189,8 +188,8 @@ void HostSide::check_flows(const YAML::Node& ids, bool kept,
                            std::vector<std::string>& failures) const {
   for (const YAML::Node& id : ids) {
     const auto name = id.as<std::string>();
-    const bool there = std::any_of(flows_.begin(), flows_.end(),
-                                   [&](const Flow& f) { return f.id == name; });
+    const bool there =
+        std::any_of(flows_.begin(), flows_.end(), [&](const Flow& f) { return f.id == name; });
     if (there != kept) {
       failures.push_back("flow " + name + ": expected " + (kept ? "kept" : "deleted") + ", got " +
                          (there ? "kept" : "deleted"));

@@ -87,6 +87,8 @@ class Timeline {
 
 }  // namespace
 
-std::vector<double> play_timeline(const YAML::Node& sync) { return Timeline(sync).play(); }
+std::vector<double> play_timeline(const YAML::Node& sync) {
+  return Timeline(sync).play();
+}
 
 }  // namespace sluice::conformance

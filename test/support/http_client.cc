@@ -96,8 +96,7 @@ bool TcpConnection::closed_by_peer() {
 std::optional<HttpAnswer> http_get(const core::IpAddress& address, std::uint16_t port,
                                    const std::string& path, const std::string& method) {
   auto connection = TcpConnection::connect(address, port);
-  if (!connection ||
-      !connection->send(method + " " + path + " HTTP/1.1\r\nHost: probe\r\n\r\n")) {
+  if (!connection || !connection->send(method + " " + path + " HTTP/1.1\r\nHost: probe\r\n\r\n")) {
     return std::nullopt;
   }
   std::istringstream text(connection->read_all());
@@ -110,9 +109,8 @@ std::optional<HttpAnswer> http_get(const core::IpAddress& address, std::uint16_t
   while (std::getline(text, line) && line != "\r") {
     const std::size_t colon = line.find(": ");
     std::string name = line.substr(0, colon);
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
-      return static_cast<char>(std::tolower(c));
-    });
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (colon != std::string::npos) {
       out.headers[name] = line.substr(colon + 2, line.size() - colon - 3);
     }

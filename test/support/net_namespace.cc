@@ -19,8 +19,8 @@ core::Result<void> set_up_loopback(const std::vector<core::IpAddress>& addresses
   std::string commands = "link set lo up\n";
   for (const core::IpAddress& a : addresses) {
     if (!a.is_loopback()) {
-      commands += "addr add " + core::to_string(a) + (a.is_v4() ? "/32" : "/128 nodad") +
-                  " dev lo\n";
+      commands +=
+          "addr add " + core::to_string(a) + (a.is_v4() ? "/32" : "/128 nodad") + " dev lo\n";
     }
   }
   std::fputs(commands.c_str(), ip);

@@ -13,7 +13,7 @@ namespace sluice::test {
 /// and has `addresses` too. Threads that it starts live there as well; the namespace ends with the
 /// last of them. Exceptions of `body` must not leave it.
 /// Errors: no right to make one, or no `ip` command; `body` was not run then.
-[[nodiscard]] core::Result<void> in_network_namespace(
-    const std::vector<core::IpAddress>& addresses, const std::function<void()>& body);
+[[nodiscard]] core::Result<void> in_network_namespace(const std::vector<core::IpAddress>& addresses,
+                                                      const std::function<void()>& body);
 
 }  // namespace sluice::test

@@ -9,7 +9,9 @@ namespace sluice::core {
 namespace {
 
 /// "ns/name" of the printed name "ns/name" or "ns/name:port" (M-3).
-std::string_view service_of(std::string_view printed) { return printed.substr(0, printed.find(':')); }
+std::string_view service_of(std::string_view printed) {
+  return printed.substr(0, printed.find(':'));
+}
 
 void add_udp_services(const ForwardingTable& table, std::set<std::string_view>& out) {
   for (std::uint32_t i = 0; i < table.slot_limit(); ++i) {

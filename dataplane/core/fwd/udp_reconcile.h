@@ -10,9 +10,9 @@
 namespace sluice::core {
 
 // Level-based reconciliation of UDP flows (rules CT-1..CT-4, CT-6). A UDP flow has no end, so one
-// whose backend left would go on into nothing. After a change the flows that exist are compared with
-// what the table allows; it does not matter which change made them stale. Pure: the list of flows
-// comes from the caller, the kernel's conntrack or a worker's own table. Thread: any.
+// whose backend left would go on into nothing. After a change the flows that exist are compared
+// with what the table allows; it does not matter which change made them stale. Pure: the list of
+// flows comes from the caller, the kernel's conntrack or a worker's own table. Thread: any.
 
 /// One UDP flow as conntrack shows it: the original tuple and where replies come from.
 struct UdpFlow {
@@ -30,8 +30,8 @@ struct UdpFlow {
 [[nodiscard]] bool udp_endpoints_changed(const ForwardingTable* before,
                                          const ForwardingTable& after);
 
-/// CT-3: the flow goes to a frontend or node port of `table`, and its backend is none of the serving
-/// endpoints there. A service port without serving endpoints leaves its flows alone (CT-2).
+/// CT-3: the flow goes to a frontend or node port of `table`, and its backend is none of the
+/// serving endpoints there. A service port without serving endpoints leaves its flows alone (CT-2).
 [[nodiscard]] bool is_stale(const ForwardingTable& table, const UdpFlow& flow) noexcept;
 
 /// Indices of the stale flows, ascending.

@@ -8,7 +8,9 @@ namespace {
 const model::ObjectName kCart{"shop", "cart"};
 const model::ObjectName kEdge{"shop", "edge"};
 
-core::IpAddress ip(const char* text) { return *core::parse_address(text); }
+core::IpAddress ip(const char* text) {
+  return *core::parse_address(text);
+}
 
 /// Always the same place, clamped to the band.
 RandomBelow at(std::uint64_t place) {
@@ -105,8 +107,8 @@ TEST(ClusterIpAllocator, CidrIsInUseWhileAnAddressDependsOnItAlone) {
   EXPECT_FALSE(cluster_ips.in_use("kubernetes"));
   ASSERT_TRUE(cluster_ips.allocate(core::Family::kIpv4, kCart).has_value());
   EXPECT_TRUE(cluster_ips.in_use("kubernetes"));
-  cluster_ips.set_cidrs({{{"kubernetes", {"10.96.0.0/24"}}, true, true},
-                         {{"wide", {"10.96.0.0/16"}}, true, false}});
+  cluster_ips.set_cidrs(
+      {{{"kubernetes", {"10.96.0.0/24"}}, true, true}, {{"wide", {"10.96.0.0/16"}}, true, false}});
   EXPECT_FALSE(cluster_ips.in_use("kubernetes"));
   EXPECT_TRUE(cluster_ips.in_use("wide"));
 }

@@ -82,8 +82,8 @@ TEST(Hints, DistributionLeavesEndpointsThatAreNotReadyAsTheyAre) {
 
 // TH-4, TH-9
 TEST(Hints, AutoCountsOnlyExplicitlyReadyEndpoints) {
-  const auto plan = plan_hints(
-      HintMode::kAuto, {{slice({endpoint("a"), endpoint("b", std::nullopt)})}, {}}, kEqual);
+  const auto plan = plan_hints(HintMode::kAuto,
+                               {{slice({endpoint("a"), endpoint("b", std::nullopt)})}, {}}, kEqual);
   EXPECT_EQ(plan.withdrawn, "fewer endpoints than zones");
 }
 
@@ -125,12 +125,11 @@ TEST(Hints, UnchangedSliceIsRewrittenWhenItCannotStay) {
 
 // TH-7
 TEST(Hints, MovesGoInSliceOrder) {
-  const auto plan = plan_hints(
-      HintMode::kAuto,
-      {{slice({endpoint("b"), endpoint("a"), endpoint("b"), endpoint("b"), endpoint("b"),
-               endpoint("a")})},
-       {}},
-      kEqual);
+  const auto plan = plan_hints(HintMode::kAuto,
+                               {{slice({endpoint("b"), endpoint("a"), endpoint("b"), endpoint("b"),
+                                        endpoint("b"), endpoint("a")})},
+                                {}},
+                               kEqual);
   EXPECT_EQ(plan.moved, 1u);
   EXPECT_EQ(plan.slices.rewritten[0].endpoints[0].for_zones, std::vector<std::string>{"a"});
 }

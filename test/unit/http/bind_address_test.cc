@@ -6,7 +6,9 @@
 namespace sluice::http {
 namespace {
 
-core::IpAddress ip(const char* text) { return *core::parse_address(text); }
+core::IpAddress ip(const char* text) {
+  return *core::parse_address(text);
+}
 
 TEST(BindAddress, AddressAndPort) {
   EXPECT_EQ(*parse_bind_address("127.0.0.1:99", 1), (BindAddress{{ip("127.0.0.1")}, 99}));
@@ -28,7 +30,9 @@ TEST(BindAddress, MissingPortIsTheDefaultOne) {
   EXPECT_EQ(parse_bind_address("::", 99)->addresses.size(), 2u);
 }
 
-TEST(BindAddress, NothingIsOff) { EXPECT_TRUE(parse_bind_address("", 99)->addresses.empty()); }
+TEST(BindAddress, NothingIsOff) {
+  EXPECT_TRUE(parse_bind_address("", 99)->addresses.empty());
+}
 
 TEST(BindAddress, AnythingElseIsAnErrorThatNamesIt) {
   for (const char* text : {"localhost:99", "127.0.0.1:", "127.0.0.1:70000", "[::1", "[::1]99",

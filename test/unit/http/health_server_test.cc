@@ -39,7 +39,9 @@ class HealthServerTest : public ::testing::Test {
     o.clock = clock_.reader();
     return o;
   }
-  int get(const char* path) { return http_get(kLoopback, server_->healthz_ports()[0], path)->status; }
+  int get(const char* path) {
+    return http_get(kLoopback, server_->healthz_ports()[0], path)->status;
+  }
 
   TestClock clock_;
   model::Node node_;
@@ -67,7 +69,8 @@ TEST_F(HealthServerTest, ServicePortOpensWithTheFirstSuccessAndFollowsTheProxy) 
   probe->close(free.id);
   server_->requested();
   EXPECT_FALSE(http_get(kLoopback, free.port, "/").has_value());  // the first apply failed
-  const std::vector<compile::HealthPort> ports{{{"shop", "edge"}, core::Family::kIpv4, free.port, 1}};
+  const std::vector<compile::HealthPort> ports{
+      {{"shop", "edge"}, core::Family::kIpv4, free.port, 1}};
   ASSERT_TRUE(server_->succeeded(DataSource::kControlPlane, 1, {{kLoopback}, {}}, ports).empty());
   EXPECT_EQ(http_get(kLoopback, free.port, "/")->status, 200);
   server_->set_broken("worker 0 stopped");

@@ -118,12 +118,12 @@ TEST_F(HealthTrackerTest, NodeThatLeavesOrIsUnknownIsNotEligibleButHealthy) {
 TEST_F(HealthTrackerTest, LastUpdatedIsNowWhenOkElseTheLastUpdate) {
   succeed();
   advance(seconds(5));
-  EXPECT_NE(healthz_page(tracker_.status(now_)).body.find(
-                "\"lastUpdated\": \"2026-01-01T00:00:05.000000000Z\""),
+  EXPECT_NE(healthz_page(tracker_.status(now_))
+                .body.find("\"lastUpdated\": \"2026-01-01T00:00:05.000000000Z\""),
             std::string::npos);
   tracker_.set_node(nullptr);
-  EXPECT_NE(healthz_page(tracker_.status(now_)).body.find(
-                "\"lastUpdated\": \"2026-01-01T00:00:00.000000000Z\""),
+  EXPECT_NE(healthz_page(tracker_.status(now_))
+                .body.find("\"lastUpdated\": \"2026-01-01T00:00:00.000000000Z\""),
             std::string::npos);
 }
 

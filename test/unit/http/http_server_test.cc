@@ -71,8 +71,8 @@ TEST(HttpServer, BusyPortIsAnErrorThatNamesIt) {
   const auto a = *http->listen(kLoopback4, 0, says("a"));
   const auto again = http->listen(kLoopback4, a.port, says("b"));
   ASSERT_FALSE(again.has_value());
-  EXPECT_EQ(again.error().message, "cannot listen on 127.0.0.1:" + std::to_string(a.port) +
-                                       ": Address already in use");
+  EXPECT_EQ(again.error().message,
+            "cannot listen on 127.0.0.1:" + std::to_string(a.port) + ": Address already in use");
 }
 
 TEST(HttpServer, ClosedPortIsFreeAtOnce) {
@@ -153,9 +153,8 @@ TEST(HttpServer, ConnectionOlderThanTheDeadlineIsEnded) {
 
 TEST(HttpServer, HandlerThatThrowsAnswers503) {
   const auto http = server();
-  const auto a = *http->listen(kLoopback4, 0, [](const Request&) -> Response {
-    throw std::runtime_error("no");
-  });
+  const auto a = *http->listen(kLoopback4, 0,
+                               [](const Request&) -> Response { throw std::runtime_error("no"); });
   EXPECT_EQ(http_get(kLoopback4, a.port, "/")->status, 503);
 }
 
