@@ -108,8 +108,8 @@ void HostSide::run_once() {
     if (version_ == 0) {
       binds_ = http::node_port_binds(in_force_->node());
     }
-    static_cast<void>(server_->succeeded(http::DataSource::kControlPlane, ++version_, binds_,
-                                         compiled.health_ports));
+    unopened_ = server_->succeeded(http::DataSource::kControlPlane, ++version_, binds_,
+                                   compiled.health_ports);
   }
 }
 
@@ -157,6 +157,9 @@ void HostSide::check_service(const YAML::Node& want, std::vector<std::string>& f
     if (answer.has_value() != listening) {
       failures.push_back(what + (listening ? ": expected listening, got closed"
                                            : ": expected closed, got an answer"));
+      for (const http::BindFailure& f : unopened_) {
+        failures.back() += ", " + f.reason;
+      }
     } else if (answer) {
       judge_answer(what, service_expectation(want), *answer, failures);
     }

@@ -64,6 +64,7 @@ class HostSide {
   std::uint64_t version_ = 0;
   core::TablePtr in_force_;
   http::NodePortBinds binds_;
+  std::vector<http::BindFailure> unopened_;  ///< health ports of the last run
   std::vector<Flow> flows_;
   std::unique_ptr<http::HealthServer> server_;
 };
