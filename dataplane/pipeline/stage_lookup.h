@@ -19,16 +19,15 @@ void Worker<Io, I4, I6, C>::serve_flows() noexcept {
   const std::uint32_t* hashes = kV4 ? batch_.hashes4.data() : batch_.hashes6.data();
   auto& table = conns<F>();
   const typename F::Key* keys[kBurst];
-  core::KeyData hits[kBurst];
   for (std::uint32_t k = 0; k < n; ++k) {
     keys[k] = &key_of<F>(places[k]);
   }
-  const std::uint64_t found = table.find_bulk(keys, hashes, n, hits);
+  const std::uint64_t found = table.find_bulk(keys, hashes, n, hits_.data());
   for (std::uint32_t k = 0; k < n; ++k) {
-    if ((found >> k & 1) != 0) [[likely]] {
-      serve_hit<F>(places[k], hits[k]);
-    } else {
+    if ((found >> k & 1) == 0) [[unlikely]] {
       misses_[misses_size_++] = places[k];
+    } else if (!forward_plain<F>(places[k], hits_[k])) [[unlikely]] {
+      serve_hit<F>(places[k], hits_[k]);
     }
   }
   const auto known = static_cast<std::uint32_t>(std::popcount(found));
@@ -38,9 +37,12 @@ void Worker<Io, I4, I6, C>::serve_flows() noexcept {
   }
 }
 
+/// The plain packet of an established connection whose tables, next hop and size ask no question.
+/// @return false: anything else, nothing was done.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
-inline void Worker<Io, I4, I6, C>::serve_hit(std::uint32_t i, core::KeyData hit) noexcept {
+[[gnu::always_inline]] inline bool Worker<Io, I4, I6, C>::forward_plain(
+    std::uint32_t i, core::KeyData hit) noexcept {
   auto& entry = conns<F>().entry(hit.entry());
   const core::Direction d = hit.direction();
   const core::ParsedFrame& f = batch_.parsed[i];
@@ -48,17 +50,26 @@ inline void Worker<Io, I4, I6, C>::serve_hit(std::uint32_t i, core::KeyData hit)
   const NextHopIndex hop = d == core::Direction::kForward ? entry.to_backend : entry.to_client;
   const bool plain = entry.epoch == epoch_ && core::is_steady(entry.state, f.tcp_flags) &&
                      f.hop_limit > 1 && hop != NextHopIndex::kNone;
-  if (plain) [[likely]] {
-    const NextHopWord word = links_.hops.read(hop);
-    const FastPort& out = fast_[static_cast<std::size_t>(word.port()) % kMaxPorts];
-    if (word.state() == NeighbourState::kReachable && p.total <= out.max_frame) [[likely]] {
-      entry.last_seen = now_;
-      core::translate(p.data, f, translation_of<F>(entry, d));
-      put_on_wire(p, word);
-      return;
-    }
+  if (!plain) [[unlikely]] {
+    return false;
   }
-  if (judge<F>(hit.entry(), d, f.tcp_flags) == Judgement::kDecideAnew) {
+  const NextHopWord word = links_.hops.read(hop);
+  const FastPort& out = fast_[static_cast<std::size_t>(word.port()) % kMaxPorts];
+  if (word.state() != NeighbourState::kReachable || p.total > out.max_frame) [[unlikely]] {
+    return false;
+  }
+  entry.last_seen = now_;
+  core::translate(p.data, f, translation_of<F>(entry, d));
+  put_on_wire(p, word);
+  return true;
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+[[gnu::noinline]] void Worker<Io, I4, I6, C>::serve_hit(std::uint32_t i,
+                                                        core::KeyData hit) noexcept {
+  const core::Direction d = hit.direction();
+  if (judge<F>(hit.entry(), d, batch_.parsed[i].tcp_flags) == Judgement::kDecideAnew) {
     misses_[misses_size_++] = static_cast<std::uint8_t>(i);
     changed_ = true;  // makes the miss stage look again
     return;

@@ -142,6 +142,11 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
   open_flow<F>(i, flow, decision);
 }
 
+/// Modes this pipeline forwards in.
+[[nodiscard]] inline bool mode_is_built(core::ForwardingMode mode) noexcept {
+  return mode == core::ForwardingMode::kNat || mode == core::ForwardingMode::kFullNat;
+}
+
 /// Picks a candidate and creates the connection. A reply key that a live flow holds (one UDP
 /// socket, two VIPs, one backend) leads to another candidate, and when there is none to source
 /// translation.
@@ -154,15 +159,15 @@ void Worker<Io, I4, I6, C>::open_flow(std::uint32_t i, const core::Flow& flow,
   const std::uint64_t hash = scheduler_.next_random();
   const core::EndpointIndex first = core::pick(decision, decision.eligible, hash, scheduler_);
   const Packet& p = batch_.packets[i];
-  if (first == core::EndpointIndex::kNone) {
-    drop(p, Counter::kConnModeUnsupported);
+  if (first == core::EndpointIndex::kNone ||
+      !mode_is_built(core::effective_mode(decision, flow, service.endpoint(first)))) {
+    drop(p, Counter::kConnModeUnsupported);  // the compiler refuses these by name before
     return;
   }
-  core::CreateOutcome outcome{core::CreateResult::kReplyClash, core::EntryIndex::kNone,
-                              core::Direction::kForward};
   bool exhausted = false;
   const std::size_t others = decision.eligible.size() < kTries ? decision.eligible.size() : kTries;
-  outcome = try_candidate<F>(i, flow, decision, service.endpoint(first), false, exhausted);
+  core::CreateOutcome outcome =
+      try_candidate<F>(i, flow, decision, service.endpoint(first), false, exhausted);
   for (std::size_t n = 0; n < others && outcome.result == core::CreateResult::kReplyClash; ++n) {
     const core::EndpointIndex next = decision.eligible[(hash + n) % decision.eligible.size()];
     if (next != first) {
@@ -205,15 +210,11 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const 
   conn.endpoint = chosen.id;
   const Hop hop = resolve(chosen.address);
   conn.to_backend = hop.index;
-  conn.mode = translate_source ? core::ForwardingMode::kFullNat
-                               : core::effective_mode(decision, flow, chosen);
-  if (conn.mode == core::ForwardingMode::kFullNat) {
-    if (!choose_source<F>(conn, hop.port)) {
-      exhausted = true;
-      return {core::CreateResult::kReplyClash, core::EntryIndex::kNone, core::Direction::kForward};
-    }
-  } else {
-    conn.mode = core::ForwardingMode::kNat;
+  const bool full = translate_source || core::source_is_translated(decision, flow, chosen);
+  conn.mode = full ? core::ForwardingMode::kFullNat : core::ForwardingMode::kNat;
+  if (full && !choose_source<F>(conn, hop.port)) {
+    exhausted = true;
+    return {core::CreateResult::kReplyClash, core::EntryIndex::kNone, core::Direction::kForward};
   }
   const auto translation = core::Translation<F>::between(conn.forward, conn.reply.reversed());
   conn.l3_delta = translation.l3.raw();

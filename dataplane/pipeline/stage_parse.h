@@ -8,40 +8,39 @@
 
 namespace sluice::pipeline {
 
+/// Hashes each key at once: what its lookup reads comes while the rest of the burst is parsed.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::parse_batch() noexcept {
   constexpr std::uint64_t kMacMask = (std::uint64_t{1} << 48) - 1;
-  batch_.flows4_size = batch_.flows6_size = batch_.others_size = 0;
-  misses_size_ = 0;
-  changed_ = false;
-  for (std::uint32_t i = 0; i < batch_.size; ++i) {
+  std::uint32_t flows4 = 0;
+  std::uint32_t flows6 = 0;
+  std::uint32_t others = 0;
+  const std::uint32_t n = batch_.size;
+  for (std::uint32_t i = 0; i < n; ++i) {
     const Packet& p = batch_.packets[i];
     core::ParsedFrame& f = batch_.parsed[i];
     core::parse_frame_inline(p.data, p.contiguous, p.total, f);
+    const auto place = static_cast<std::uint8_t>(i);
     const bool flow = f.kind == core::FrameKind::kFlow4 || f.kind == core::FrameKind::kFlow6;
     const std::uint64_t own = fast_[static_cast<std::size_t>(p.port) % kMaxPorts].own_mac;
-    if (flow && ((core::load_raw64(p.data) & kMacMask) == own || p.origin == Origin::kHost))
-        [[likely]] {
-      sort_in(i);
+    if (!flow || ((core::load_raw64(p.data) & kMacMask) != own && p.origin == Origin::kWire))
+        [[unlikely]] {
+      batch_.others[others++] = place;
+    } else if (f.kind == core::FrameKind::kFlow4) {
+      batch_.hashes4[flows4] = conns4_.hash_ahead(f.key4);
+      batch_.flows4[flows4++] = place;
     } else {
-      batch_.others[batch_.others_size++] = static_cast<std::uint8_t>(i);
+      batch_.hashes6[flows6] = conns6_.hash_ahead(f.key6);
+      batch_.flows6[flows6++] = place;
     }
   }
+  batch_.flows4_size = flows4;
+  batch_.flows6_size = flows6;
+  batch_.others_size = others;
+  misses_size_ = 0;
+  changed_ = false;
   if (partial_csum_ != 0) {
     complete_checksums();
-  }
-}
-
-/// Hashes the key at once: what its lookup reads comes while the rest of the burst is parsed.
-template <PacketIo Io, class I4, class I6, WorkerClock C>
-inline void Worker<Io, I4, I6, C>::sort_in(std::uint32_t i) noexcept {
-  const auto place = static_cast<std::uint8_t>(i);
-  if (batch_.parsed[i].kind == core::FrameKind::kFlow4) {
-    batch_.hashes4[batch_.flows4_size] = conns4_.hash_ahead(batch_.parsed[i].key4);
-    batch_.flows4[batch_.flows4_size++] = place;
-  } else {
-    batch_.hashes6[batch_.flows6_size] = conns6_.hash_ahead(batch_.parsed[i].key6);
-    batch_.flows6[batch_.flows6_size++] = place;
   }
 }
 

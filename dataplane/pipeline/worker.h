@@ -184,13 +184,14 @@ class Worker {
   void parse_batch() noexcept;
   void complete_checksums() noexcept;
   void complete_checksum(std::uint32_t i) noexcept;
-  void sort_in(std::uint32_t i) noexcept;
   void serve_others() noexcept;
   void serve_other(std::uint32_t i) noexcept;
 
   // stage_lookup.h
   template <class F>
   void serve_flows() noexcept;
+  template <class F>
+  bool forward_plain(std::uint32_t i, core::KeyData hit) noexcept;
   template <class F>
   void serve_hit(std::uint32_t i, core::KeyData hit) noexcept;
 
@@ -328,6 +329,7 @@ class Worker {
   std::array<FastPort, kMaxPorts> fast_{};
 
   PacketBatch batch_;
+  std::array<core::KeyData, kBurst> hits_;
   std::uint32_t misses_size_ = 0;
   std::array<std::uint8_t, kBurst> misses_{};
   std::size_t ring_turn_ = 0;

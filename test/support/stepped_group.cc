@@ -1,17 +1,59 @@
 #include "test/support/stepped_group.h"
 
+#include <array>
+#include <span>
 #include <thread>
 #include <utility>
 
-template class sluice::pipeline::Worker<sluice::test::InMemoryIo,
-                                        sluice::test::MapIndex<sluice::core::FlowKey4>,
-                                        sluice::test::MapIndex<sluice::core::FlowKey6>,
-                                        sluice::test::TestClock>;
+#include "dataplane/pipeline/worker.h"
+#include "test/support/map_index.h"
 
 namespace sluice::test {
 
 using pipeline::Counter;
 using pipeline::PortIndex;
+
+namespace {
+
+/// Aligned memory for the entries of a table, filled with rubbish.
+class EntryMemory {
+ public:
+  explicit EntryMemory(std::size_t bytes) : lines_((bytes + 63) / 64), bytes_(bytes) {}
+  [[nodiscard]] std::span<std::byte> span() noexcept {
+    return {reinterpret_cast<std::byte*>(lines_.data()), bytes_};
+  }
+
+ private:
+  struct alignas(64) Line {
+    std::array<std::uint64_t, 8> words;
+    Line() { words.fill(0xa5a5a5a5a5a5a5a5); }
+  };
+  std::vector<Line> lines_;
+  std::size_t bytes_;
+};
+
+/// A clock that stands until it is moved.
+struct TestClock {
+  const std::uint64_t* now;
+  std::uint64_t now_ns() noexcept { return *now; }
+};
+
+using TestWorker = pipeline::Worker<InMemoryIo, MapIndex<core::FlowKey4>,
+                                    MapIndex<core::FlowKey6>, TestClock>;
+
+}  // namespace
+
+struct SteppedGroup::Member {
+  explicit Member(FramePool& pool, std::size_t bytes4, std::size_t bytes6)
+      : io(pool), requests(256), memory4(bytes4), memory6(bytes6) {}
+  InMemoryIo io;
+  pipeline::CounterBlock counters;
+  pipeline::NeighbourRequestRing requests;
+  pipeline::DumpMailbox dumps;
+  EntryMemory memory4;
+  EntryMemory memory6;
+  std::unique_ptr<TestWorker> worker;
+};
 
 SteppedGroup::SteppedGroup(const SteppedGroupConfig& config)
     : config_(config),
@@ -36,30 +78,37 @@ SteppedGroup::SteppedGroup(const SteppedGroupConfig& config)
 SteppedGroup::~SteppedGroup() = default;
 
 void SteppedGroup::add_member(std::size_t index) {
-  Member m;
-  m.io = std::make_unique<InMemoryIo>(pool_);
-  m.counters = std::make_unique<pipeline::CounterBlock>();
-  m.requests = std::make_unique<pipeline::NeighbourRequestRing>(256);
-  m.dumps = std::make_unique<pipeline::DumpMailbox>();
   core::ConnTableConfig table;
   table.capacity = config_.connections;
   table.hash_seed = 42;
   table.timeouts = config_.timeouts;
   table.half_open_divisor = config_.half_open_divisor;
-  m.memory4 = std::make_unique<EntryMemory>(Worker::Conns4::memory_bytes(table.capacity));
-  m.memory6 = std::make_unique<EntryMemory>(Worker::Conns6::memory_bytes(table.capacity));
+  auto m = std::make_unique<Member>(pool_, TestWorker::Conns4::memory_bytes(table.capacity),
+                                    TestWorker::Conns6::memory_bytes(table.capacity));
   pipeline::WorkerConfig worker;
   worker.index = index;
   worker.workers = config_.workers;
   worker.new_flow_budget = config_.new_flow_budget;
   const pipeline::WorkerLinks links{publisher_->cell(), *rings_,     *owners_,    *hops_,
-                                    *counts_,           *m.counters, *m.requests, *m.dumps};
-  m.worker = std::make_unique<Worker>(
-      worker, links, *m.io,
-      Worker::Conns4(table, MapIndex<core::FlowKey4>(), m.memory4->span()),
-      Worker::Conns6(table, MapIndex<core::FlowKey6>(), m.memory6->span()), TestClock{&now_ns_});
+                                    *counts_,           m->counters, m->requests, m->dumps};
+  m->worker = std::make_unique<TestWorker>(
+      worker, links, m->io,
+      TestWorker::Conns4(table, MapIndex<core::FlowKey4>(), m->memory4.span()),
+      TestWorker::Conns6(table, MapIndex<core::FlowKey6>(), m->memory6.span()),
+      TestClock{&now_ns_});
   members_.push_back(std::move(m));
 }
+
+InMemoryIo& SteppedGroup::io(std::size_t worker) { return members_[worker]->io; }
+
+void SteppedGroup::run(std::size_t worker, const std::atomic<bool>& stop) {
+  members_[worker]->worker->run(stop, pipeline::IdleStrategy::kYield,
+                                [](pipeline::IdleAction) { std::this_thread::yield(); });
+}
+
+void SteppedGroup::drain(std::size_t worker) { members_[worker]->worker->drain(); }
+
+std::uint32_t SteppedGroup::capacity() const { return members_[0]->worker->conns4().capacity(); }
 
 std::vector<pipeline::PortInfo> SteppedGroup::default_ports() const {
   std::vector<pipeline::PortInfo> ports(config_.ports);
@@ -77,10 +126,10 @@ std::vector<pipeline::PortInfo> SteppedGroup::default_ports() const {
 
 void SteppedGroup::inject(std::size_t worker, const Bytes& frame, std::size_t port,
                           pipeline::Origin origin) {
-  members_[worker].io->inject(static_cast<PortIndex>(port), frame, origin);
+  members_[worker]->io.inject(static_cast<PortIndex>(port), frame, origin);
 }
 
-bool SteppedGroup::step(std::size_t worker) { return members_[worker].worker->poll_once(); }
+bool SteppedGroup::step(std::size_t worker) { return members_[worker]->worker->poll_once(); }
 
 void SteppedGroup::settle() {
   for (bool busy = true; busy;) {
@@ -95,8 +144,8 @@ void SteppedGroup::settle() {
   if (config_.resolve_neighbours) {
     // What waits for a neighbour is looked at once a tick.
     bool held = false;
-    for (const Member& m : members_) {
-      held = held || m.counters->read(Counter::kHeldNeighbour) != 0;
+    for (const auto& m : members_) {
+      held = held || m->counters.read(Counter::kHeldNeighbour) != 0;
     }
     if (held) {
       advance_ms(2);
@@ -108,9 +157,9 @@ void SteppedGroup::settle() {
 }
 
 void SteppedGroup::resolve_requests() {
-  for (Member& m : members_) {
+  for (const auto& m : members_) {
     pipeline::NeighbourRequest request;
-    while (m.requests->pop(&request, 1) == 1) {
+    while (m->requests.pop(&request, 1) == 1) {
       const auto index = hops_->add(request.port, request.address);
       if (index != core::NextHopIndex::kNone) {
         hops_->write(index,
@@ -130,8 +179,8 @@ std::vector<SentFrame> SteppedGroup::exchange(std::size_t worker, const Bytes& f
 
 std::vector<SentFrame> SteppedGroup::take_sent() {
   std::vector<SentFrame> all;
-  for (Member& m : members_) {
-    for (SentFrame& f : m.io->take_sent()) {
+  for (const auto& m : members_) {
+    for (SentFrame& f : m->io.take_sent()) {
       all.push_back(std::move(f));
     }
   }
@@ -140,8 +189,8 @@ std::vector<SentFrame> SteppedGroup::take_sent() {
 
 std::vector<SentFrame> SteppedGroup::take_to_host() {
   std::vector<SentFrame> all;
-  for (Member& m : members_) {
-    for (SentFrame& f : m.io->take_to_host()) {
+  for (const auto& m : members_) {
+    for (SentFrame& f : m->io.take_to_host()) {
       all.push_back(std::move(f));
     }
   }
@@ -157,20 +206,20 @@ void SteppedGroup::run_ms(std::uint64_t ms, std::uint64_t step_ms) {
 
 std::uint64_t SteppedGroup::count(Counter c) const {
   std::uint64_t sum = 0;
-  for (const Member& m : members_) {
-    sum += m.counters->read(c);
+  for (const auto& m : members_) {
+    sum += m->counters.read(c);
   }
   return sum;
 }
 
 std::uint64_t SteppedGroup::count(std::size_t worker, Counter c) const {
-  return members_[worker].counters->read(c);
+  return members_[worker]->counters.read(c);
 }
 
 pipeline::FrameBalance SteppedGroup::balance() const {
   std::vector<const pipeline::CounterBlock*> blocks;
-  for (const Member& m : members_) {
-    blocks.push_back(m.counters.get());
+  for (const auto& m : members_) {
+    blocks.push_back(&m->counters);
   }
   return pipeline::frame_balance(blocks);
 }
@@ -178,8 +227,8 @@ pipeline::FrameBalance SteppedGroup::balance() const {
 std::string SteppedGroup::balance_error() const {
   const pipeline::FrameBalance b = balance();
   std::size_t offered = 0;
-  for (const Member& m : members_) {
-    offered += m.io->offered();
+  for (const auto& m : members_) {
+    offered += m->io.offered();
   }
   const std::size_t out_of_pool = pool_.size() - pool_.free_count();
   std::string text;
@@ -197,8 +246,8 @@ std::string SteppedGroup::balance_error() const {
 
 std::size_t SteppedGroup::connections() const {
   std::size_t sum = 0;
-  for (const Member& m : members_) {
-    sum += m.worker->conns4().size() + m.worker->conns6().size();
+  for (const auto& m : members_) {
+    sum += m->worker->conns4().size() + m->worker->conns6().size();
   }
   return sum;
 }
@@ -206,14 +255,14 @@ std::size_t SteppedGroup::connections() const {
 std::vector<pipeline::WorkerStatus> SteppedGroup::workers() const {
   std::vector<pipeline::WorkerStatus> all;
   for (std::size_t w = 0; w < members_.size(); ++w) {
-    const auto& gauges = members_[w].worker->gauges();
+    const auto& gauges = members_[w]->worker->gauges();
     pipeline::WorkerStatus s;
     s.worker = static_cast<std::uint32_t>(w);
     s.running = true;
     s.polls = count(w, Counter::kPolls) + count(w, Counter::kPollsEmpty);
     s.connections4 = gauges.connections4.load();
     s.connections6 = gauges.connections6.load();
-    s.connection_capacity = members_[w].worker->conns4().capacity();
+    s.connection_capacity = members_[w]->worker->conns4().capacity();
     s.generation = gauges.generation.load();
     all.push_back(s);
   }
@@ -241,8 +290,8 @@ std::vector<pipeline::CounterValue> SteppedGroup::counters() const {
   for (std::size_t c = 0; c < pipeline::kCounters; ++c) {
     pipeline::CounterValue value{pipeline::kCounterTable[c].name, pipeline::kCounterTable[c].help,
                                  {}};
-    for (const Member& m : members_) {
-      value.per_worker.push_back(m.counters->read(static_cast<Counter>(c)));
+    for (const auto& m : members_) {
+      value.per_worker.push_back(m->counters.read(static_cast<Counter>(c)));
     }
     all.push_back(std::move(value));
   }
@@ -265,7 +314,7 @@ core::Result<void> SteppedGroup::dump_connections(
     const auto visit = [&](const pipeline::ConnectionRow& r) {
       return !pipeline::matches(filter, r) || (row(r) && --left != 0);
     };
-    if (!pipeline::dump_worker(*members_[w].dumps, wait, visit)) {
+    if (!pipeline::dump_worker(members_[w]->dumps, wait, visit)) {
       break;
     }
   }
@@ -278,8 +327,8 @@ void SteppedGroup::dump_threads(
     std::this_thread::yield();
     return true;
   };
-  for (Member& m : members_) {
-    pipeline::dump_worker(*m.dumps, wait, row);
+  for (const auto& m : members_) {
+    pipeline::dump_worker(m->dumps, wait, row);
   }
 }
 

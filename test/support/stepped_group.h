@@ -1,44 +1,27 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "dataplane/core/conn/states.h"
 #include "dataplane/core/sink.h"
+#include "dataplane/pipeline/counters.h"
+#include "dataplane/pipeline/next_hop_directory.h"
+#include "dataplane/pipeline/owner.h"
 #include "dataplane/pipeline/view_publisher.h"
-#include "dataplane/pipeline/worker.h"
 #include "dataplane/pipeline/worker_view.h"
 #include "test/support/in_memory_io.h"
-#include "test/support/map_index.h"
+
+namespace sluice::pipeline {
+class HandoverRings;
+}
 
 namespace sluice::test {
-
-/// Aligned memory for the entries of a table, filled with rubbish.
-class EntryMemory {
- public:
-  explicit EntryMemory(std::size_t bytes) : lines_((bytes + 63) / 64), bytes_(bytes) {}
-  [[nodiscard]] std::span<std::byte> span() noexcept {
-    return {reinterpret_cast<std::byte*>(lines_.data()), bytes_};
-  }
-
- private:
-  struct alignas(64) Line {
-    std::array<std::uint64_t, 8> words;
-    Line() { words.fill(0xa5a5a5a5a5a5a5a5); }
-  };
-  std::vector<Line> lines_;
-  std::size_t bytes_;
-};
-
-/// A clock that stands until it is moved.
-struct TestClock {
-  const std::uint64_t* now;
-  std::uint64_t now_ns() noexcept { return *now; }
-};
 
 struct SteppedGroupConfig {
   std::size_t workers = 1;
@@ -61,9 +44,6 @@ struct SteppedGroupConfig {
 /// Thread: one.
 class SteppedGroup final : public pipeline::WorkerView, public core::TableSink {
  public:
-  using Worker = pipeline::Worker<InMemoryIo, MapIndex<core::FlowKey4>, MapIndex<core::FlowKey6>,
-                                  TestClock>;
-
   explicit SteppedGroup(const SteppedGroupConfig& config = {});
   ~SteppedGroup() override;
 
@@ -89,15 +69,20 @@ class SteppedGroup final : public pipeline::WorkerView, public core::TableSink {
   pipeline::ViewPublisher& publisher() { return *publisher_; }
   pipeline::NextHopDirectory& hops() { return *hops_; }
   const pipeline::OwnerMap& owners() const { return *owners_; }
-  InMemoryIo& io(std::size_t worker) { return *members_[worker].io; }
-  Worker& worker(std::size_t i) { return *members_[i].worker; }
+  InMemoryIo& io(std::size_t worker);
+  /// Worker::run() with yields; for tests with threads.
+  void run(std::size_t worker, const std::atomic<bool>& stop);
+  /// Worker::drain(): to be called for all of them when none runs.
+  void drain(std::size_t worker);
+  /// IPv4 connections one worker can have.
+  [[nodiscard]] std::uint32_t capacity() const;
   FramePool& pool() { return pool_; }
   pipeline::ConnectionCounts& counts() { return *counts_; }
   std::vector<pipeline::PortInfo> default_ports() const;
   void set_resolve_neighbours(bool on) { config_.resolve_neighbours = on; }
   /// Answers the open neighbour requests now.
   void resolve_requests();
-  std::size_t workers_count() const { return members_.size(); }
+  std::size_t workers_count() const { return config_.workers; }
 
   // --- what happened -----------------------------------------------------------------------
 
@@ -129,15 +114,7 @@ class SteppedGroup final : public pipeline::WorkerView, public core::TableSink {
   core::Result<void> cleanup() override { return {}; }
 
  private:
-  struct Member {
-    std::unique_ptr<InMemoryIo> io;
-    std::unique_ptr<pipeline::CounterBlock> counters;
-    std::unique_ptr<pipeline::NeighbourRequestRing> requests;
-    std::unique_ptr<pipeline::DumpMailbox> dumps;
-    std::unique_ptr<EntryMemory> memory4;
-    std::unique_ptr<EntryMemory> memory6;
-    std::unique_ptr<Worker> worker;
-  };
+  struct Member;  ///< one worker and what is its own
   void add_member(std::size_t index);
 
   SteppedGroupConfig config_;
@@ -148,13 +125,7 @@ class SteppedGroup final : public pipeline::WorkerView, public core::TableSink {
   std::unique_ptr<pipeline::HandoverRings> rings_;
   std::unique_ptr<pipeline::OwnerMap> owners_;
   std::unique_ptr<pipeline::NextHopDirectory> hops_;
-  std::vector<Member> members_;
+  std::vector<std::unique_ptr<Member>> members_;
 };
 
 }  // namespace sluice::test
-
-// Instantiated once, in stepped_group.cc.
-extern template class sluice::pipeline::Worker<sluice::test::InMemoryIo,
-                                               sluice::test::MapIndex<sluice::core::FlowKey4>,
-                                               sluice::test::MapIndex<sluice::core::FlowKey6>,
-                                               sluice::test::TestClock>;

@@ -1,3 +1,4 @@
+#include "dataplane/pipeline/fragment_table.h"
 #include "test/unit/pipeline/fixture.h"
 
 namespace sluice::test {

@@ -76,7 +76,7 @@ TEST_F(FullTableTest, EstablishedFlowsOutliveAFlood) {
 }
 
 TEST_F(FullTableTest, TableOfEstablishedFlowsRefusesNewOnesByName) {
-  const std::uint32_t capacity = group_.worker(0).conns4().capacity();
+  const std::uint32_t capacity = group_.capacity();
   for (std::uint32_t n = 0; n < capacity; ++n) {
     establish(static_cast<std::uint16_t>(40000 + n));
   }

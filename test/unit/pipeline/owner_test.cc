@@ -139,7 +139,7 @@ TEST_F(RingTest, DrainEmptiesRingsAndQueues) {
   }
   group_.step(0);
   for (std::size_t w = 0; w < 2; ++w) {
-    group_.worker(w).drain();
+    group_.drain(w);
   }
   EXPECT_EQ(group_.pool().free_count(), group_.pool().size());
 }

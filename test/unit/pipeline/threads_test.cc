@@ -134,10 +134,7 @@ TEST_F(WorkerThreads, SwapsDumpsAndHandoversRunTogether) {
   std::atomic<bool> stop{false};
   std::vector<std::thread> workers;
   for (std::size_t w = 0; w < 3; ++w) {
-    workers.emplace_back([&, w] {
-      group_.worker(w).run(stop, pipeline::IdleStrategy::kYield,
-                           [](pipeline::IdleAction) { std::this_thread::yield(); });
-    });
+    workers.emplace_back([&, w] { group_.run(w, stop); });
   }
   std::uint64_t rows = 0;
   for (int swap = 0; swap < 100; ++swap) {
@@ -163,7 +160,7 @@ TEST_F(WorkerThreads, SwapsDumpsAndHandoversRunTogether) {
     t.join();
   }
   for (std::size_t w = 0; w < 3; ++w) {
-    group_.worker(w).drain();
+    group_.drain(w);
   }
   EXPECT_GT(rows, 0u);
   EXPECT_GT(count(Counter::kHandoverSent), 0u);
