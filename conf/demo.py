@@ -38,7 +38,7 @@ def flows():
         cluster_ip = "10.96.0.103" if family == 4 else "fd00:96::103"
         result += [
             Flow("web", "http", front(100, family), 80, "nat"),
-            Flow("web (node port)", "http", front(lab.GW, family), 30080, "nat"),
+            Flow("web (node port)", "http", back(lab.GW, family), 30080, "nat"),
             Flow("shop", "http", front(101, family), 80, "fullnat"),
             Flow("dns", "udp", front(102, family), 53, "nat"),
             Flow("api", "http", cluster_ip, 80, "nat"),
