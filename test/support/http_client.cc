@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <cstring>
 #include <sstream>
+#include <thread>
 
 namespace sluice::test {
 namespace {
@@ -47,8 +49,14 @@ std::optional<TcpConnection> TcpConnection::connect(const core::IpAddress& addre
   TcpConnection out(fd);
   ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &kTimeout, sizeof kTimeout);
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kTimeout, sizeof kTimeout);
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&where), length) != 0) {
-    return std::nullopt;
+  // While an interface comes up the kernel takes routes away and puts them back; no address that a
+  // test probes is unreachable for long.
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  while (::connect(fd, reinterpret_cast<const sockaddr*>(&where), length) != 0) {
+    if (errno != ENETUNREACH || std::chrono::steady_clock::now() > give_up) {
+      return std::nullopt;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return out;
 }
