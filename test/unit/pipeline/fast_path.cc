@@ -22,7 +22,7 @@ struct NullIndex {
                           core::KeyData*) noexcept;
   bool insert(const Key&, std::uint32_t, core::KeyData) noexcept;
   bool erase(const Key&, std::uint32_t) noexcept;
-  void prefetch(std::uint32_t) noexcept;
+  void prefetch(std::uint32_t) const noexcept;
 };
 
 struct NullClock {
