@@ -1,0 +1,75 @@
+#include "control/server/persist.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "test/support/cluster_objects.h"
+
+namespace sluice::server {
+namespace {
+
+using testing::HasSubstr;
+
+class PersistTest : public testing::Test {
+ protected:
+  PersistTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "sluice-state-XXXXXX").string();
+    directory_ = mkdtemp(name.data());
+  }
+  ~PersistTest() override { std::filesystem::remove_all(directory_); }
+  std::string path() const { return directory_ + "/state"; }
+  static model::ClusterState some_state() {
+    auto state = test::make_state({test::make_service("a", "10.96.0.1")},
+                                  {test::make_slice("a", "1", {"10.1.0.1"})});
+    state.nodes["n"].name = "n";
+    state.nodes["n"].labels = {{"zone", "z"}};
+    state.service_cidrs["kubernetes"] = {"kubernetes", {"10.96.0.0/12"}};
+    state.version = 77;
+    return state;
+  }
+  std::string error() const { return load_state(path()).error().message; }
+  std::string directory_;
+};
+
+TEST_F(PersistTest, GivesBackWhatWasSaved) {
+  ASSERT_TRUE(save_state(path(), some_state()).has_value());
+  const auto loaded = load_state(path());
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  ASSERT_TRUE(loaded->has_value());
+  EXPECT_EQ(**loaded, some_state());
+  EXPECT_FALSE(std::filesystem::exists(path() + ".tmp"));
+}
+
+TEST_F(PersistTest, NoFileIsNoError) {
+  const auto loaded = load_state(path());
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_FALSE(loaded->has_value());
+}
+
+TEST_F(PersistTest, DamageIsFoundAndTheFileLeftAlone) {
+  ASSERT_TRUE(save_state(path(), some_state()).has_value());
+  const auto size = std::filesystem::file_size(path());
+  {
+    std::fstream file(path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(size - 5));
+    file.put('\x7f');
+  }
+  EXPECT_THAT(error(), HasSubstr("wrong checksum"));
+  std::filesystem::resize_file(path(), size - 3);
+  EXPECT_THAT(error(), HasSubstr("is cut"));
+  std::filesystem::resize_file(path(), 10);
+  EXPECT_THAT(error(), HasSubstr("no snapshot of this format"));
+  EXPECT_TRUE(std::filesystem::exists(path()));
+}
+
+TEST_F(PersistTest, AFailedSaveKeepsTheFormerFile) {
+  ASSERT_TRUE(save_state(path(), some_state()).has_value());
+  std::filesystem::create_directory(path() + ".tmp");  // cannot be opened for writing
+  EXPECT_THAT(save_state(path(), {}).error().message, HasSubstr("cannot write"));
+  EXPECT_EQ((*load_state(path()))->version, 77u);
+}
+
+}  // namespace
+}  // namespace sluice::server
