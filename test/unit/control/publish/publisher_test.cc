@@ -12,12 +12,12 @@
 namespace sluice::publish {
 namespace {
 
+using std::chrono::milliseconds;
 using test::make_service;
 using test::make_slice;
 using test::make_state;
 using test::upsert;
 using testing::HasSubstr;
-using std::chrono::milliseconds;
 
 constexpr milliseconds kLong{10000};  // a bound for waits that end at once when all is well
 
@@ -223,8 +223,9 @@ TEST_F(PublisherTest, AnExceptionInOneUpdateIsNamedAndOthersGoOn) {
   EXPECT_THAT(odd->report[0].reason, HasSubstr("odd object"));
   std::uint64_t version = 0;
   for (int i = 0; i < 10; ++i) {
-    version = publisher_->update(upsert({make_service("g" + std::to_string(i),
-                                                      "10.96.1." + std::to_string(i + 1))}))
+    version = publisher_
+                  ->update(upsert(
+                      {make_service("g" + std::to_string(i), "10.96.1." + std::to_string(i + 1))}))
                   ->version;
   }
 
@@ -254,8 +255,7 @@ TEST_F(PublisherTest, ADeadSinkThreadFailsHealth) {
   start({}, nullptr, true);
   sink_.behave([](int) -> std::string { throw 42; });
   const auto version = publisher_->replace({})->version;
-  EXPECT_FALSE(publisher_->wait_applied(version, kLong,
-                                        [&] { return !publisher_->health().ok; }));
+  EXPECT_FALSE(publisher_->wait_applied(version, kLong, [&] { return !publisher_->health().ok; }));
   EXPECT_THAT(publisher_->health().reason, HasSubstr("sink one"));
   EXPECT_FALSE(publisher_->status().sinks[0].alive);
   while (publisher_->status().sinks[1].applied_version < version) {
@@ -283,9 +283,9 @@ TEST_F(PublisherTest, IdsDoNotLeakWithChurn) {
   ASSERT_TRUE(applied(publisher_->replace(udp({"10.1.0.1"}))->version));
   for (unsigned i = 0; i < 2000; ++i) {
     const auto name = "churn" + std::to_string(i);
-    (void)publisher_->update(upsert(
-        {make_service(name, "10.97." + std::to_string(i / 250) + "." + std::to_string(i % 250 + 1))},
-        {make_slice(name, "1", {test::endpoint_address(i)})}));
+    (void)publisher_->update(upsert({make_service(name, "10.97." + std::to_string(i / 250) + "." +
+                                                            std::to_string(i % 250 + 1))},
+                                    {make_slice(name, "1", {test::endpoint_address(i)})}));
     model::Delta gone;
     gone.deleted_services = {{"default", name}};
     gone.deleted_slices = {{"default", name + "-1"}};
@@ -346,10 +346,11 @@ TEST_F(PublisherTest, ManyServicesAtOnceFromManyThreadsAllArrive) {
           four.push_back(test::endpoint_address(4 * i + e));
         }
         ASSERT_TRUE(publisher_->update(upsert({}, {make_slice(name, "1", four)})).has_value());
-        ASSERT_TRUE(publisher_
-                        ->update(upsert({make_service(name, "10.98." + std::to_string(i / 250) +
-                                                                "." + std::to_string(i % 250 + 1))}))
-                        .has_value());
+        ASSERT_TRUE(
+            publisher_
+                ->update(upsert({make_service(
+                    name, "10.98." + std::to_string(i / 250) + "." + std::to_string(i % 250 + 1))}))
+                .has_value());
       }
     });
   }

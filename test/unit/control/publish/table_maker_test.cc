@@ -16,7 +16,9 @@ using testing::IsEmpty;
 
 class TableMakerTest : public testing::Test {
  protected:
-  TableMakerTest() { use([](const model::ClusterState&) { return false; }); }
+  TableMakerTest() {
+    use([](const model::ClusterState&) { return false; });
+  }
   void use(OddCompiler::IsOdd odd) {
     auto compiler = std::make_unique<OddCompiler>(ids_, std::move(odd));
     compiler_ = compiler.get();
@@ -103,9 +105,7 @@ TEST_F(TableMakerTest, AFailedObjectGetsWellByItsNextValue) {
 // F61
 TEST_F(TableMakerTest, AFailedObjectIsTriedAgainWithoutAChange) {
   bool odd = true;
-  use([&](const model::ClusterState& state) {
-    return odd && service_with_port("a", 81)(state);
-  });
+  use([&](const model::ClusterState& state) { return odd && service_with_port("a", 81)(state); });
   maker_->replace(two());
   (void)maker_->make();
   maker_->apply(upsert({make_service("a", "10.96.0.1", 81)}));
@@ -125,10 +125,10 @@ TEST_F(TableMakerTest, FindsOneBadObjectAmongManyWithFewTries) {
   use(service_with_port("s700", 81));
   std::vector<model::Service> services;
   for (unsigned i = 0; i < 1000; ++i) {
-    services.push_back(make_service("s" + std::to_string(i),
-                                    "10.96." + std::to_string(1 + i / 250) + "." +
-                                        std::to_string(1 + i % 250),
-                                    i == 700 ? 81 : 80));
+    services.push_back(
+        make_service("s" + std::to_string(i),
+                     "10.96." + std::to_string(1 + i / 250) + "." + std::to_string(1 + i % 250),
+                     i == 700 ? 81 : 80));
   }
   maker_->replace(make_state(services, {}));
   const auto table = maker_->make();

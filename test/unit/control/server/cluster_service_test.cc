@@ -126,8 +126,8 @@ TEST_F(ClusterServiceTest, LenientSkipsABadObjectKeepsItsFormerStateAndReportsIt
   (void)replace({header(), objects({make_service("a", "10.96.0.1")}), commit(1)});
   auto bad = make_service("a", "10.96.0.1");
   bad.ports[0].port = 0;
-  const auto answer = replace({header(v1::STRICTNESS_LENIENT),
-                               objects({bad, make_service("b", "10.96.0.2")}), commit(2)});
+  const auto answer = replace(
+      {header(v1::STRICTNESS_LENIENT), objects({bad, make_service("b", "10.96.0.2")}), commit(2)});
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   ASSERT_EQ(answer.outcome.skipped_size(), 1);
   EXPECT_EQ(answer.outcome.skipped(0).object(), "service default/a");
@@ -244,9 +244,8 @@ TEST_F(ClusterServiceTest, ASnapshotMayBeOfAnySize) {
       parts.push_back(objects({}));
     }
     auto& page = *parts.back().mutable_objects();
-    *page.add_services() =
-        codec::encode(make_service(name, "10.100." + std::to_string(i / 250) + "." +
-                                             std::to_string(i % 250 + 1)));
+    *page.add_services() = codec::encode(make_service(
+        name, "10.100." + std::to_string(i / 250) + "." + std::to_string(i % 250 + 1)));
     *page.add_endpoint_slices() = codec::encode(make_slice(name, "1", endpoints));
   }
   parts.push_back(objects({make_service("big", "10.101.0.1")}));
@@ -281,7 +280,8 @@ class LimitedServerTest : public ClusterServiceTest {
 
 // F59: above a limit the error names limit and size, and the old state stays.
 TEST_F(LimitedServerTest, ASizeAboveALimitIsAClearError) {
-  ASSERT_TRUE(replace({header(), objects({make_service("a", "10.96.0.1")}), commit(1)}).status.ok());
+  ASSERT_TRUE(
+      replace({header(), objects({make_service("a", "10.96.0.1")}), commit(1)}).status.ok());
   auto labelled = make_service("b", "10.96.0.2");
   labelled.labels["long"] = std::string(15000, 'x');
   std::vector<v1::ReplaceSnapshotRequest> parts = {header()};

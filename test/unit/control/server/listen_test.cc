@@ -27,14 +27,14 @@ TEST(ParseListen, TakesUnixSocketsAndLoopback) {
 
 // F97
 TEST(ParseListen, RefusesWhatIsOffLoopbackOrIncomplete) {
-  for (const char* text : {"0.0.0.0:50051", "[::]:50051", "192.0.2.1:1", "[fd00::1]:1",
-                           "example.com:1"}) {
+  for (const char* text :
+       {"0.0.0.0:50051", "[::]:50051", "192.0.2.1:1", "[fd00::1]:1", "example.com:1"}) {
     EXPECT_THAT(parse_listen(text).error().message, HasSubstr("only a Unix socket or a loopback"))
         << text;
   }
-  for (const char* text : {"", "127.0.0.1", ":50051", "127.0.0.1:", "127.0.0.1:x",
-                           "127.0.0.1:65536", "unix:", "unix:relative", "unix:/dir/", "::1:50051",
-                           "::1"}) {
+  for (const char* text :
+       {"", "127.0.0.1", ":50051", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536",
+        "unix:", "unix:relative", "unix:/dir/", "::1:50051", "::1"}) {
     EXPECT_FALSE(parse_listen(text).has_value()) << text;
   }
 }
@@ -63,7 +63,7 @@ TEST_F(UnixSocketTest, IsBoundInsideAPrivateDirectoryAndMovedWithMode0600) {
   auto claimed = UnixSocket::claim(path());
   ASSERT_TRUE(claimed.has_value()) << claimed.error().message;
   const auto private_path = (*claimed)->private_address().substr(5);
-  struct stat info{};
+  struct stat info {};
   ASSERT_EQ(stat(std::filesystem::path(private_path).parent_path().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777u, 0700u);
   const int fd = listen_at(private_path);

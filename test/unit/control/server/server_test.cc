@@ -52,7 +52,7 @@ class ServerTest : public test::ControlFixture {
 
 TEST_F(ServerTest, ItsSocketIsOfMode0600) {
   start();
-  struct stat info{};
+  struct stat info {};
   ASSERT_EQ(lstat(socket().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777u, 0600u);
   EXPECT_EQ(server_->address(), "unix:" + socket());
@@ -125,9 +125,8 @@ TEST_F(ServerTest, AnswersTheStandardHealthServiceAndReflection) {
   EXPECT_EQ(raw_call("/grpc.health.v1.Health/Check", "", status), std::string("\x08\x01", 2));
   EXPECT_TRUE(status.ok());
   // ServerReflectionRequest{list_services: ""}
-  const auto services =
-      raw_call("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-               std::string("\x3a\x00", 2), status);
+  const auto services = raw_call("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                                 std::string("\x3a\x00", 2), status);
   EXPECT_THAT(services, HasSubstr("sluice.v1.Cluster"));
   EXPECT_THAT(services, HasSubstr("sluice.v1.Node"));
 }
