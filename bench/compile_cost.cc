@@ -34,8 +34,8 @@ double ms_since(Clock::time_point start) {
 }
 
 std::string address(const char* prefix, std::size_t i) {
-  return std::string(prefix) + std::to_string(i >> 16 & 0xff) + "." + std::to_string(i >> 8 & 0xff) +
-         "." + std::to_string(i & 0xff);
+  return std::string(prefix) + std::to_string(i >> 16 & 0xff) + "." +
+         std::to_string(i >> 8 & 0xff) + "." + std::to_string(i & 0xff);
 }
 
 model::Service service(std::size_t i) {
@@ -45,7 +45,8 @@ model::Service service(std::size_t i) {
   s.cluster_ip = address("10.", (1U << 22) + i);
   s.cluster_ips = {s.cluster_ip};
   s.ip_families = {"IPv4"};
-  s.ports.push_back({"http", "TCP", 80, i < 2000 ? static_cast<std::int64_t>(30000 + i) : 0, "", ""});
+  s.ports.push_back(
+      {"http", "TCP", 80, i < 2000 ? static_cast<std::int64_t>(30000 + i) : 0, "", ""});
   s.load_balancer_ingress.push_back({address("100.", i), "", std::nullopt});
   return s;
 }

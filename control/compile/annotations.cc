@@ -18,15 +18,15 @@ namespace {
 
 constexpr std::string_view kPrefix = "sluice.dev/";
 constexpr std::int64_t kMaxWeight = 65535;
-/// Primes near powers of two: a table must be much larger than the number of endpoints, and its size
-/// must not follow that number (design section 5).
+/// Primes near powers of two: a table must be much larger than the number of endpoints, and its
+/// size must not follow that number (design section 5).
 constexpr std::array<std::int64_t, 5> kMaglevSizes = {1021, 4093, 16381, 65521, 131071};
 
 constexpr auto kSchedulers = {
-    core::SchedulerKind::kRandom, core::SchedulerKind::kRr,    core::SchedulerKind::kWrr,
-    core::SchedulerKind::kLc,     core::SchedulerKind::kWlc,   core::SchedulerKind::kLblc,
-    core::SchedulerKind::kLblcr,  core::SchedulerKind::kSh,    core::SchedulerKind::kDh,
-    core::SchedulerKind::kSed,    core::SchedulerKind::kNq,    core::SchedulerKind::kMh};
+    core::SchedulerKind::kRandom, core::SchedulerKind::kRr,  core::SchedulerKind::kWrr,
+    core::SchedulerKind::kLc,     core::SchedulerKind::kWlc, core::SchedulerKind::kLblc,
+    core::SchedulerKind::kLblcr,  core::SchedulerKind::kSh,  core::SchedulerKind::kDh,
+    core::SchedulerKind::kSed,    core::SchedulerKind::kNq,  core::SchedulerKind::kMh};
 
 /// Modes that the workers can do; the others are refused until they can.
 constexpr bool mode_is_built(core::ForwardingMode mode) {
@@ -102,7 +102,8 @@ class Reader {
       static constexpr std::array<std::string_view, 5> kKnown = {
           "sluice.dev/scheduler", "sluice.dev/scheduler-flags", "sluice.dev/forwarding-mode",
           "sluice.dev/weights", "sluice.dev/maglev-table-size"};
-      if (key.starts_with(kPrefix) && std::find(kKnown.begin(), kKnown.end(), key) == kKnown.end()) {
+      if (key.starts_with(kPrefix) &&
+          std::find(kKnown.begin(), kKnown.end(), key) == kKnown.end()) {
         fault(path(key),
               "unknown annotation; known are sluice.dev/scheduler, scheduler-flags, "
               "forwarding-mode, weights, maglev-table-size");
@@ -257,7 +258,9 @@ void check_annotations_of_slice(const model::EndpointSlice& slice, Reporter& rep
   }
 }
 
-bool is_weight(std::int64_t value) { return value >= 0 && value <= kMaxWeight; }
+bool is_weight(std::int64_t value) {
+  return value >= 0 && value <= kMaxWeight;
+}
 
 std::uint16_t weight_of(const Extensions& extensions, const std::string& identity,
                         const core::IpAddress& address,

@@ -35,8 +35,7 @@ bool same_claims(const Installed& a, const Installed& b) {
                     [](const auto& x, const auto& y) {
                       return x.first == y.first && x.second.kind == y.second.kind &&
                              x.second.dispatches == y.second.dispatches &&
-                             x.second.created == y.second.created &&
-                             x.second.port == y.second.port;
+                             x.second.created == y.second.created && x.second.port == y.second.port;
                     });
 }
 
@@ -65,12 +64,11 @@ class Compiler::Impl {
 
   core::Result<Compiled> update(const model::ClusterState& state, const model::ChangeSet& changes,
                                 const NodeConfig& config, const HostState& host) {
-    if (!valid_ ||
-        (resolve_node(config, own_node(state, config), profile_) != context_)) {
+    if (!valid_ || (resolve_node(config, own_node(state, config), profile_) != context_)) {
       return full(state, config, host);
     }
-    const bool node_part = changes.nodes || changes.service_cidrs || config != config_ ||
-                           host != host_;
+    const bool node_part =
+        changes.nodes || changes.service_cidrs || config != config_ || host != host_;
     take_inputs(state, config, host);
     std::set<model::ObjectName> names = slices_.update(state, changes.slices);
     names.insert(changes.services.begin(), changes.services.end());
@@ -237,9 +235,9 @@ class Compiler::Impl {
     out.slot = placed.slot;
     out.cluster_ip = placed.block.cluster_ip;
     for (const auto& [key, kind] : core::claimed_frontends(placed.block)) {
-      out.claims.emplace_back(
-          key, Claim{placed.slot, kind, placed.block.dispatches(kind),
-                     placed.block.created_unix_seconds, placed.block.port, &name});
+      out.claims.emplace_back(key,
+                              Claim{placed.slot, kind, placed.block.dispatches(kind),
+                                    placed.block.created_unix_seconds, placed.block.port, &name});
     }
     for (const auto* list : {&placed.block.load_balancer_vips, &placed.block.external_ips}) {
       for (const core::IpAddress& a : *list) {
@@ -281,8 +279,8 @@ class Compiler::Impl {
     if (node_part || addresses) {
       node_lines_.clear();
       Reporter report("node " + context_.node_name, node_lines_);
-      builder.set_node(build_node_part(config_, context_, state, host_,
-                                       {cluster_ips_, announced_}, report));
+      builder.set_node(
+          build_node_part(config_, context_, state, host_, {cluster_ips_, announced_}, report));
       report_service_cidrs(state);
     }
     auto table = builder.freeze();
@@ -357,7 +355,9 @@ core::Result<Compiled> Compiler::update(const model::ClusterState& state,
   return impl_->update(state, changes, config, host);
 }
 
-bool Compiler::retry_due() const { return impl_->retry_due(); }
+bool Compiler::retry_due() const {
+  return impl_->retry_due();
+}
 
 core::Result<Compiled> compile_full(const model::ClusterState& state, const NodeConfig& config,
                                     const HostState& host, Profile profile, IdRegistry& ids,

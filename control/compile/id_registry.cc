@@ -17,8 +17,8 @@ std::size_t IdRegistry::Hash::operator()(const ServicePortKey& key) const {
   const std::hash<std::string> text;
   std::size_t h = combine(text(key.service.ns), text(key.service.name));
   h = combine(h, text(key.port_name));
-  return combine(h, static_cast<std::size_t>(key.protocol) << 8 |
-                        static_cast<std::size_t>(key.family));
+  return combine(
+      h, static_cast<std::size_t>(key.protocol) << 8 | static_cast<std::size_t>(key.family));
 }
 
 std::optional<core::ServiceSlot> IdRegistry::acquire_slot(const ServicePortKey& key) {

@@ -1,5 +1,5 @@
-// Masquerading of external traffic: rules P-5, Q-2, Q-3 (section 11). What depends on the source of a
-// flow (P-2, P-9, host-local sources) is core::decide().
+// Masquerading of external traffic: rules P-5, Q-2, Q-3 (section 11). What depends on the source of
+// a flow (P-2, P-9, host-local sources) is core::decide().
 #include "control/compile/masquerade.h"
 
 namespace sluice::compile {

@@ -109,8 +109,8 @@ core::NodePart build_node_part(const NodeConfig& config, const NodeContext& cont
   const NodePortRanges ranges = node_port_ranges(config, context, report);
   for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
     core::NodePart::PerFamily& f = part.of(family);
-    f.detector = resolve_detector(
-        config, node == state.nodes.end() ? nullptr : &node->second, family);
+    f.detector =
+        resolve_detector(config, node == state.nodes.end() ? nullptr : &node->second, family);
     f.local_addresses = local_addresses(host, family);
     f.node_ports = node_port_addresses(ranges, family, f.local_addresses);
     f.active_cluster_ips = addresses.cluster_ips.of(family);

@@ -34,8 +34,8 @@ core::NodePortAddresses node_port_addresses(const NodePortRanges& ranges, core::
   std::vector<core::Cidr> mine;
   std::copy_if(ranges.cidrs.begin(), ranges.cidrs.end(), std::back_inserter(mine),
                [&](const core::Cidr& c) { return c.family() == family; });
-  const bool zero = std::any_of(mine.begin(), mine.end(),
-                                [](const core::Cidr& c) { return c.length() == 0; });
+  const bool zero =
+      std::any_of(mine.begin(), mine.end(), [](const core::Cidr& c) { return c.length() == 0; });
   core::NodePortAddresses out;
   if (mine.empty() || zero) {  // NP-3
     out.match_all = true;

@@ -43,9 +43,8 @@ class Selection {
   // EP-2.
   void select_cluster() {
     mode_ = topology_mode(merged_, node_);
-    block_.cluster = where([&](const MergedEndpoint& e) {
-      return e.conditions.ready && available(e, mode_, node_);
-    });
+    block_.cluster = where(
+        [&](const MergedEndpoint& e) { return e.conditions.ready && available(e, mode_, node_); });
     if (block_.cluster.empty()) {
       block_.cluster = where([](const MergedEndpoint& e) { return e.conditions.fallback(); });
     }
@@ -59,8 +58,7 @@ class Selection {
                           return e.conditions.ready || e.conditions.fallback();
                         }).empty();
     }
-    block_.local =
-        where([](const MergedEndpoint& e) { return e.local && e.conditions.ready; });
+    block_.local = where([](const MergedEndpoint& e) { return e.local && e.conditions.ready; });
     if (block_.local.empty()) {
       block_.local =
           where([](const MergedEndpoint& e) { return e.local && e.conditions.fallback(); });

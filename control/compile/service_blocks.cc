@@ -84,8 +84,8 @@ class ServiceCompiler {
     b.externally_accessible = port.node_port != 0 || family.externally_accessible;  // S-9
     const bool internal_local = b.internal_policy == core::TrafficPolicy::kLocal;
     const bool external_local = b.external_policy == core::TrafficPolicy::kLocal;
-    b.uses_cluster = !internal_local || b.externally_accessible;                      // S-10
-    b.uses_local = internal_local || (external_local && b.externally_accessible);     // S-11
+    b.uses_cluster = !internal_local || b.externally_accessible;                   // S-10
+    b.uses_local = internal_local || (external_local && b.externally_accessible);  // S-11
     b.affinity_seconds = normal_.affinity_seconds;
     b.scheduler = normal_.extensions.scheduler;
     b.scheduler_flags = normal_.extensions.scheduler_flags;

@@ -1,5 +1,5 @@
-// Which Services are proxied and what of them counts: rules O-1..O-7, S-1..S-14, M-3 (sections 2, 3).
-// S-4 is source_ranges.cc, S-7 health_ports.cc, S-8 affinity.cc.
+// Which Services are proxied and what of them counts: rules O-1..O-7, S-1..S-14, M-3 (sections 2,
+// 3). S-4 is source_ranges.cc, S-7 health_ports.cc, S-8 affinity.cc.
 #include "control/compile/service_ports.h"
 
 #include <algorithm>
@@ -232,7 +232,9 @@ std::optional<core::Protocol> parse_protocol(std::string_view text) {
   return std::nullopt;
 }
 
-bool is_port(std::int64_t value) { return value >= 1 && value <= 65535; }
+bool is_port(std::int64_t value) {
+  return value >= 1 && value <= 65535;
+}
 
 NormalService normalise(const model::Service& service, const NodeContext& node, Reporter& report) {
   NormalService out;
@@ -245,8 +247,8 @@ NormalService normalise(const model::Service& service, const NodeContext& node, 
   out.internal_policy = service.internal_traffic_policy == "Local" ? core::TrafficPolicy::kLocal
                                                                    : core::TrafficPolicy::kCluster;
   out.affinity_seconds = affinity_seconds(service, report);
-  out.health_check_node_port = health_check_node_port(
-      service, out.external_policy == core::TrafficPolicy::kLocal, report);
+  out.health_check_node_port =
+      health_check_node_port(service, out.external_policy == core::TrafficPolicy::kLocal, report);
   out.created = service.creation_unix_seconds.value_or(INT64_MAX);
   auto ports = ports_of(service, report);
   auto extensions = extensions_of(service, node.default_scheduler, report);

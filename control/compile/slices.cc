@@ -131,8 +131,7 @@ void check_slice(const model::EndpointSlice& slice, Reporter& report) {
       report.warning(indexed("ports", i, ".port"),
                      "is absent or 0: an entry for all ports is not supported (SL-5)");
     } else if (!is_port(*p.port)) {
-      report.invalid(indexed("ports", i, ".port"),
-                     std::to_string(*p.port) + " is not in 1..65535");
+      report.invalid(indexed("ports", i, ".port"), std::to_string(*p.port) + " is not in 1..65535");
     }
   }
   for (std::size_t i = 0; i < slice.endpoints.size(); ++i) {

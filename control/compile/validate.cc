@@ -43,8 +43,7 @@ std::vector<ReportLine> validate(const model::EndpointSlice& slice) {
     }
     check_name(slice.name.name, report);
     if (slice.address_type == "IPv4" || slice.address_type == "IPv6") {
-      const auto family =
-          slice.address_type == "IPv4" ? core::Family::kIpv4 : core::Family::kIpv6;
+      const auto family = slice.address_type == "IPv4" ? core::Family::kIpv4 : core::Family::kIpv6;
       (void)merge_slices({&slice}, family, NodeContext{}, all);
     } else {
       check_slice(slice, report);

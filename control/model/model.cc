@@ -139,9 +139,8 @@ ChangeSet replace(ClusterState& state, ClusterState&& next) {
   compare(state.services, next.services, [&](const Service* b, const Service* a) {
     changes.service((b != nullptr ? b : a)->name);
   });
-  compare(state.slices, next.slices, [&](const EndpointSlice* b, const EndpointSlice* a) {
-    changes.slice(b, a);
-  });
+  compare(state.slices, next.slices,
+          [&](const EndpointSlice* b, const EndpointSlice* a) { changes.slice(b, a); });
   compare(state.nodes, next.nodes, [&](const Node*, const Node*) { changes.node(); });
   compare(state.service_cidrs, next.service_cidrs,
           [&](const ServiceCidr*, const ServiceCidr*) { changes.service_cidr(); });

@@ -28,8 +28,7 @@ std::optional<bool> maybe_bool(const YAML::Node& yaml, const char* key) {
 std::map<std::string, std::string> string_map(const YAML::Node& yaml) {
   std::map<std::string, std::string> out;
   for (const auto& pair : yaml) {
-    out[pair.first.as<std::string>()] =
-        pair.second.IsNull() ? "" : pair.second.as<std::string>();
+    out[pair.first.as<std::string>()] = pair.second.IsNull() ? "" : pair.second.as<std::string>();
   }
   return out;
 }
@@ -103,8 +102,7 @@ void read_config(const YAML::Node& yaml, NodeSetup& setup) {
   c.masquerade_all = maybe_bool(yaml, "masqueradeAll").value_or(false);
   c.node_port_addresses = read_strings(yaml["nodePortAddresses"]);
   if (const YAML::Node gates = yaml["featureGates"]) {
-    c.allow_service_external_ips =
-        maybe_bool(gates, "AllowServiceExternalIPs").value_or(true);
+    c.allow_service_external_ips = maybe_bool(gates, "AllowServiceExternalIPs").value_or(true);
   }
   setup.service_cidrs = read_strings(yaml["serviceCIDRs"]);
   if (const YAML::Node period = yaml["syncPeriod"]) {

@@ -88,8 +88,8 @@ Compiled from_scratch(const model::ClusterState& state, const compile::NodeConfi
 }
 
 /// (printed name, protocol, family, "ip:port") -> id
-using Ids = std::map<std::tuple<std::string, core::Protocol, core::Family, std::string>,
-                     core::EndpointId>;
+using Ids =
+    std::map<std::tuple<std::string, core::Protocol, core::Family, std::string>, core::EndpointId>;
 Ids ids_of(const core::ForwardingTable& table) {
   Ids out;
   for (std::uint32_t i = 0; i < table.slot_limit(); ++i) {
@@ -138,9 +138,8 @@ TEST(CompileProperty, IncrementalEqualsFromScratch) {
       Ids now = ids_of(*got->table);
       expect_ids_stable(last_ids, now);
       last_ids = std::move(now);
-      ids.release_unused(got->table->generation(), [&](core::EndpointId) {
-        return random.chance(50);
-      });
+      ids.release_unused(got->table->generation(),
+                         [&](core::EndpointId) { return random.chance(50); });
     }
   }
 }

@@ -9,8 +9,8 @@
 
 namespace sluice::test {
 
-/// Makes small clusters full of collisions: few names, addresses and ports, every policy, and a share
-/// of bad values. Equal seeds make equal clusters on every machine.
+/// Makes small clusters full of collisions: few names, addresses and ports, every policy, and a
+/// share of bad values. Equal seeds make equal clusters on every machine.
 class RandomCluster {
  public:
   explicit RandomCluster(std::uint64_t seed) : state_(seed) {}
@@ -48,9 +48,8 @@ class RandomCluster {
       s.load_balancer_ingress.push_back({one_of(external_), "", ip_mode()});
     }
     for (std::size_t i = below(3); i > 0; --i) {
-      s.load_balancer_source_ranges.push_back(
-          one_of<std::string>({"198.51.100.0/24", "192.0.2.0/24", " 2001:db8::/32", "0.0.0.0/0",
-                               "x", ""}));
+      s.load_balancer_source_ranges.push_back(one_of<std::string>(
+          {"198.51.100.0/24", "192.0.2.0/24", " 2001:db8::/32", "0.0.0.0/0", "x", ""}));
     }
     s.external_traffic_policy = one_of<std::string>({"", "Cluster", "Local", "Local"});
     if (chance(50)) {
@@ -138,13 +137,12 @@ class RandomCluster {
   static std::string port_name(std::size_t i) { return i == 0 ? "" : "p" + std::to_string(i); }
 
   std::optional<std::string> ip_mode() {
-    return chance(60) ? std::nullopt
-                      : std::optional(one_of<std::string>({"VIP", "Proxy"}));
+    return chance(60) ? std::nullopt : std::optional(one_of<std::string>({"VIP", "Proxy"}));
   }
 
   void set_cluster_ips(model::Service& s) {
-    const std::string v4 = one_of<std::string>({"10.43.0.1", "10.43.0.2", "10.43.0.3", "None",
-                                                "", "10.43.0.300"});
+    const std::string v4 =
+        one_of<std::string>({"10.43.0.1", "10.43.0.2", "10.43.0.3", "None", "", "10.43.0.300"});
     const std::string v6 = one_of<std::string>({"fd43::1", "fd43::2"});
     s.cluster_ip = v4;
     s.cluster_ips = {v4};
@@ -193,8 +191,13 @@ class RandomCluster {
 
   std::uint64_t state_;
   std::vector<std::string> namespaces_ = {"shop", "shop", "shop", "bank"};
-  std::vector<std::string> external_ = {"203.0.113.1", "203.0.113.2", "203.0.113.99",
-                                        "2001:db8:99::1", "203.0.113.001", "rubbish", "",
+  std::vector<std::string> external_ = {"203.0.113.1",
+                                        "203.0.113.2",
+                                        "203.0.113.99",
+                                        "2001:db8:99::1",
+                                        "203.0.113.001",
+                                        "rubbish",
+                                        "",
                                         "10.43.0.1"};
 };
 

@@ -70,9 +70,9 @@ class SmallCluster {
   }
 
   /// Block by printed name; nullptr: none.
-  [[nodiscard]] const core::ServicePort* block(
-      std::string_view name, core::Protocol protocol = core::Protocol::kTcp,
-      core::Family family = core::Family::kIpv4) const {
+  [[nodiscard]] const core::ServicePort* block(std::string_view name,
+                                               core::Protocol protocol = core::Protocol::kTcp,
+                                               core::Family family = core::Family::kIpv4) const {
     for (std::uint32_t i = 0; compiled.table && i < compiled.table->slot_limit(); ++i) {
       const auto* b = compiled.table->service(static_cast<core::ServiceSlot>(i));
       if (b != nullptr && b->name == name && b->protocol == protocol && b->family == family) {

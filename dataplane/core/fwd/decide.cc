@@ -1,5 +1,5 @@
-// The packet procedure of section 8 (P-1..P-10) with the refusals of section 9, for the first packet
-// of a flow. Nothing here allocates or throws: workers call it on a miss.
+// The packet procedure of section 8 (P-1..P-10) with the refusals of section 9, for the first
+// packet of a flow. Nothing here allocates or throws: workers call it on a miss.
 #include "dataplane/core/fwd/decide.h"
 
 #include <algorithm>
@@ -26,9 +26,9 @@ struct Match {
   }
   /// P-6: listed as without endpoints.
   [[nodiscard]] bool refuses() const noexcept {
-    return service != nullptr && !(frontend.kind == FrontendKind::kClusterIp
-                                       ? service->has_internal
-                                       : service->has_external);
+    return service != nullptr &&
+           !(frontend.kind == FrontendKind::kClusterIp ? service->has_internal
+                                                       : service->has_external);
   }
 };
 
@@ -108,8 +108,7 @@ class Procedure {
 
   // P-2. A frontend of kind cluster IP is an active cluster IP; others may share the address.
   [[nodiscard]] bool marked_as_cluster_ip(FrontendKind kind) const noexcept {
-    if (kind != FrontendKind::kClusterIp &&
-        !contains(node_.active_cluster_ips, flow_.tuple.dst)) {
+    if (kind != FrontendKind::kClusterIp && !contains(node_.active_cluster_ips, flow_.tuple.dst)) {
       return false;
     }
     return table_.node().masquerade_all || (detector_exists() && !pod_local());
@@ -125,9 +124,8 @@ class Procedure {
     d.affinity_seconds = service.affinity_seconds;
     d.masquerade = marked_as_cluster_ip(match.frontend.kind);
     if (match.frontend.kind == FrontendKind::kClusterIp) {
-      choose(d, service.internal_policy == TrafficPolicy::kLocal
-                    ? DecisionReason::kLocalPolicy
-                    : DecisionReason::kClusterPolicy);
+      choose(d, service.internal_policy == TrafficPolicy::kLocal ? DecisionReason::kLocalPolicy
+                                                                 : DecisionReason::kClusterPolicy);
     } else {
       dispatch_external(service, d);
     }

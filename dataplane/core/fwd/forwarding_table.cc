@@ -20,7 +20,8 @@ std::uint64_t FrontendKey::hash() const noexcept {
   std::uint64_t high = 0;
   std::memcpy(&low, address.data(), 8);
   std::memcpy(&high, address.data() + 8, 8);
-  const std::uint64_t rest = std::uint64_t{port} | std::uint64_t{static_cast<std::uint8_t>(protocol)} << 16 |
+  const std::uint64_t rest = std::uint64_t{port} |
+                             std::uint64_t{static_cast<std::uint8_t>(protocol)} << 16 |
                              std::uint64_t{static_cast<std::uint8_t>(address.family())} << 24 |
                              std::uint64_t{node_port} << 32;
   // Odd constants with balanced bits (fractions of sqrt(2), sqrt(3), sqrt(5)).

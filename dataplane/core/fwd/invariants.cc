@@ -6,7 +6,9 @@
 namespace sluice::core {
 namespace {
 
-Result<void> broken(const std::string& what) { return tl::make_unexpected(Error{what}); }
+Result<void> broken(const std::string& what) {
+  return tl::make_unexpected(Error{what});
+}
 
 bool list_is_sound(const ServicePort& block, const std::vector<EndpointIndex>& list) {
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -35,9 +37,8 @@ bool of_family(const std::vector<IpAddress>& list, Family family) {
 }
 
 bool sorted_unique(const std::vector<IpAddress>& list) {
-  return std::adjacent_find(list.begin(), list.end(), [](const auto& a, const auto& b) {
-           return !(a < b);
-         }) == list.end();
+  return std::adjacent_find(list.begin(), list.end(),
+                            [](const auto& a, const auto& b) { return !(a < b); }) == list.end();
 }
 
 Result<void> check_families(const ServicePort& b) {
@@ -144,8 +145,8 @@ Result<void> check_reachable(const ForwardingTable& table, const ServicePort& bl
 Result<void> check_node(const NodePart& node) {
   for (const Family family : {Family::kIpv4, Family::kIpv6}) {
     const NodePart::PerFamily& f = node.of(family);
-    for (const auto* list : {&f.local_addresses, &f.active_cluster_ips, &f.announced,
-                             &f.node_ports.addresses}) {
+    for (const auto* list :
+         {&f.local_addresses, &f.active_cluster_ips, &f.announced, &f.node_ports.addresses}) {
       if (!sorted_unique(*list) || !of_family(*list, family)) {
         return broken("node part: an address list is unsorted or holds the other family");
       }

@@ -140,8 +140,8 @@ void TableBuilder::apply_services(ForwardingTable& next) {
                                : std::make_shared<ForwardingTable::Page>();
     for (; at != services_.end() && at->first / ForwardingTable::kPageSize == number; ++at) {
       auto& cell = (*page)[at->first % ForwardingTable::kPageSize];
-      left = left || (cell != nullptr &&
-                      (at->second == nullptr || destination_left(*cell, *at->second)));
+      left = left ||
+             (cell != nullptr && (at->second == nullptr || destination_left(*cell, *at->second)));
       next.service_count_ += static_cast<std::size_t>(at->second != nullptr);
       next.service_count_ -= static_cast<std::size_t>(cell != nullptr);
       cell = at->second;
@@ -171,7 +171,8 @@ Result<void> TableBuilder::check(const ForwardingTable& next) const {
   }
   for (auto at = services_.begin(); result && at != services_.end(); ++at) {
     if (at->second != nullptr) {
-      result = check_block(*at->second).and_then([&] { return check_reachable(next, *at->second); });
+      result =
+          check_block(*at->second).and_then([&] { return check_reachable(next, *at->second); });
     }
     // Frontends that used to lead to this slot must still be right.
     const auto slot = static_cast<ServiceSlot>(at->first);

@@ -51,9 +51,12 @@ std::string detector_text(const LocalDetector& d) {
 std::string flags_of(const ServicePort& b) {
   std::string out;
   const std::pair<bool, const char*> flags[] = {
-      {b.uses_cluster, "uses-cluster"},     {b.uses_local, "uses-local"},
-      {b.externally_accessible, "external"}, {b.has_any, "has-any"},
-      {b.has_internal, "has-internal"},     {b.has_external, "has-external"},
+      {b.uses_cluster, "uses-cluster"},
+      {b.uses_local, "uses-local"},
+      {b.externally_accessible, "external"},
+      {b.has_any, "has-any"},
+      {b.has_internal, "has-internal"},
+      {b.has_external, "has-external"},
       {b.local_is_terminating_fallback, "local-terminating"},
       {b.masquerade_external, "masquerade-external"}};
   for (const auto& [set, text] : flags) {
@@ -65,8 +68,8 @@ std::string flags_of(const ServicePort& b) {
 }
 
 std::string endpoint_text(const Endpoint& e, TextOptions options) {
-  std::string out = "  endpoint " + to_string(e.address, e.port) + " weight " +
-                    std::to_string(e.weight);
+  std::string out =
+      "  endpoint " + to_string(e.address, e.port) + " weight " + std::to_string(e.weight);
   if (options.ids) {
     out += " id " + std::to_string(static_cast<std::uint32_t>(e.id));
   }

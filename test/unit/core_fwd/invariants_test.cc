@@ -14,7 +14,9 @@ ServicePort good() {
   return block("shop/a", "10.43.0.1", {endpoint("10.42.1.1", 0, true), endpoint("10.42.1.2", 1)});
 }
 
-TEST(Invariants, GoodBlockHolds) { EXPECT_TRUE(check_block(good())); }
+TEST(Invariants, GoodBlockHolds) {
+  EXPECT_TRUE(check_block(good()));
+}
 
 TEST(Invariants, EachBrokenRuleOfABlockIsFound) {
   const std::vector<std::pair<const char*, std::function<void(ServicePort&)>>> breaks = {

@@ -137,9 +137,9 @@ TEST(TableBuilder, ManyFrontendsComeAndGo) {
 
 TEST(FindEndpoint, FindsByAddressAndPortInAnyOrderOfIdentities) {
   TableBuilder builder(nullptr);
-  add(builder, 0, block("shop/a", "10.43.0.1",
-                        {endpoint("10.42.1.10", 0), endpoint("10.42.1.2", 1),
-                         endpoint("10.42.1.9", 2)}));
+  add(builder, 0,
+      block("shop/a", "10.43.0.1",
+            {endpoint("10.42.1.10", 0), endpoint("10.42.1.2", 1), endpoint("10.42.1.9", 2)}));
   const TablePtr table = frozen(builder);
   const ServicePort& b = *table->service(ServiceSlot{0});
   EXPECT_EQ(EndpointId{1}, b.find_endpoint(ip("10.42.1.2"), 8080)->id);

@@ -103,7 +103,8 @@ TEST_F(PickTest, SlotBeyondTheConfiguredBoundIsHarmless) {
   EXPECT_LT(pick_one(state), 4U);
 }
 
-// F35: 8 workers, 16 candidates, 2 flows each: none gets more than 3; 1,600 flows: 100 each, +-10 %.
+// F35: 8 workers, 16 candidates, 2 flows each: none gets more than 3; 1,600 flows: 100 each, +-10
+// %.
 TEST_F(PickTest, WorkersStartRoundRobinAtDifferentPlaces) {
   offer(16, SchedulerKind::kRr);
   std::vector<SchedulerState> workers;

@@ -52,9 +52,9 @@ TEST_F(AnnotationsTest, KnobsAreRead) {
   EXPECT_EQ(core::SchedulerKind::kRr, e->scheduler);
   EXPECT_EQ(core::ForwardingMode::kFullNat, e->mode);
   EXPECT_EQ(65521U, e->maglev_size);
-  EXPECT_THAT(e->weights, ElementsAre(testing::Pair("10.42.1.1", 3),
-                                      testing::Pair("10.42.1.2:8080", 0),
-                                      testing::Pair("[fd42::1]:80", 2)));
+  EXPECT_THAT(e->weights,
+              ElementsAre(testing::Pair("10.42.1.1", 3), testing::Pair("10.42.1.2:8080", 0),
+                          testing::Pair("[fd42::1]:80", 2)));
 }
 
 TEST_F(AnnotationsTest, TypedFieldsMeanTheSame) {
@@ -86,10 +86,15 @@ TEST_F(AnnotationsTest, AnnotationsOfOthersAreNotOurs) {
 }
 
 TEST_F(AnnotationsTest, BadValuesAreFaultsWithTheirPath) {
-  for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
-           {"scheduler", "roundrobin"}, {"scheduler", ""}, {"forwarding-mode", "tunnel"},
-           {"weights", "10.42.1.1=-1"}, {"weights", "10.42.1.1=65536"}, {"weights", "x=1"},
-           {"weights", "10.42.1.1"}, {"maglev-table-size", "1000"}}) {
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, std::string>>{{"scheduler", "roundrobin"},
+                                                        {"scheduler", ""},
+                                                        {"forwarding-mode", "tunnel"},
+                                                        {"weights", "10.42.1.1=-1"},
+                                                        {"weights", "10.42.1.1=65536"},
+                                                        {"weights", "x=1"},
+                                                        {"weights", "10.42.1.1"},
+                                                        {"maglev-table-size", "1000"}}) {
     service_.annotations.clear();
     annotate(key, value);
     EXPECT_FALSE(read()) << key << "=" << value;

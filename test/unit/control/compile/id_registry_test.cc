@@ -14,7 +14,9 @@ using core::ServiceSlot;
 ServicePortKey key(const std::string& name) {
   return {{"shop", name}, "", core::Protocol::kTcp, core::Family::kIpv4};
 }
-EndpointAddress at(const std::string& address) { return {test::ip(address), 80}; }
+EndpointAddress at(const std::string& address) {
+  return {test::ip(address), 80};
+}
 const auto kIdle = [](EndpointId) { return false; };
 const auto kBusy = [](EndpointId) { return true; };
 

@@ -32,10 +32,14 @@ class SelectTest : public testing::Test {
       const auto has = [&](char c) { return specs[i].flags.find(c) != std::string::npos; };
       sources_[i].for_zones = specs[i].zones;
       sources_[i].for_nodes = specs[i].nodes;
-      MergedEndpoint m{specs[i].address + ":80", test::ip(specs[i].address), 80,
-                       {has('R'), has('S'), has('T')}, has('L'), &sources_[i]};
-      block_.endpoints.push_back({m.address, 80, weight_of(specs[i]), {}, m.local, has('R'),
-                                  has('S'), has('T')});
+      MergedEndpoint m{specs[i].address + ":80",
+                       test::ip(specs[i].address),
+                       80,
+                       {has('R'), has('S'), has('T')},
+                       has('L'),
+                       &sources_[i]};
+      block_.endpoints.push_back(
+          {m.address, 80, weight_of(specs[i]), {}, m.local, has('R'), has('S'), has('T')});
       merged.push_back(m);
     }
     select_endpoints(merged, node_, block_);
@@ -46,10 +50,8 @@ class SelectTest : public testing::Test {
     return s.flags.find('0') != std::string::npos ? 0 : 1;
   }
   void local_policy(bool internal, bool external) {
-    block_.internal_policy =
-        internal ? core::TrafficPolicy::kLocal : core::TrafficPolicy::kCluster;
-    block_.external_policy =
-        external ? core::TrafficPolicy::kLocal : core::TrafficPolicy::kCluster;
+    block_.internal_policy = internal ? core::TrafficPolicy::kLocal : core::TrafficPolicy::kCluster;
+    block_.external_policy = external ? core::TrafficPolicy::kLocal : core::TrafficPolicy::kCluster;
     block_.externally_accessible = external;
     block_.uses_cluster = !internal || external;
     block_.uses_local = internal || external;
@@ -126,14 +128,15 @@ TEST_F(SelectTest, OneReadyEndpointWithoutHintDisablesThem) {  // T-4
 }
 
 TEST_F(SelectTest, EndpointsThatAreNotReadyHaveNoSayInTheMode) {  // T-3
-  const auto& b = select({{"10.0.0.1", "RS", {"west"}, {}}, {"10.0.0.2", "RS", {"east"}, {}},
+  const auto& b = select({{"10.0.0.1", "RS", {"west"}, {}},
+                          {"10.0.0.2", "RS", {"east"}, {}},
                           {"10.0.0.3", "S", {}, {}}});
   EXPECT_THAT(names(b, b.cluster), ElementsAre("10.0.0.1:80"));
 }
 
 TEST_F(SelectTest, NodeHintsComeBeforeZoneHints) {  // T-3
-  const auto& b = select({{"10.0.0.1", "RS", {"west"}, {"heron"}},
-                          {"10.0.0.2", "RS", {"east"}, {"kestrel"}}});
+  const auto& b =
+      select({{"10.0.0.1", "RS", {"west"}, {"heron"}}, {"10.0.0.2", "RS", {"east"}, {"kestrel"}}});
   EXPECT_THAT(names(b, b.cluster), ElementsAre("10.0.0.2:80"));
 }
 

@@ -72,7 +72,9 @@ TEST(Slices, HeadlessLabelHidesASlice) {  // O-4
 
 TEST(Slices, PortsWithoutNameOrNumberAreSkipped) {  // SL-5
   auto s = slice("cart", {"10.42.1.1"});
-  s.ports = {{std::nullopt, "TCP", 1}, {"nil", "TCP", std::nullopt}, {"zero", "TCP", 0},
+  s.ports = {{std::nullopt, "TCP", 1},
+             {"nil", "TCP", std::nullopt},
+             {"zero", "TCP", 0},
              {"http", "", 8080}};
   const Merged m = merge({s});
   EXPECT_EQ(1U, m.ports.size());

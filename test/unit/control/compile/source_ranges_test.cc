@@ -19,8 +19,8 @@ std::vector<std::string> allowed(const std::vector<std::string>& ranges,
   model::Service s;
   s.load_balancer_source_ranges = ranges;
   std::vector<std::string> out;
-  for (const auto& c : allowed_sources(s, family, {ip("203.0.113.1"), ip("203.0.113.2")},
-                                       ip("192.0.2.11"))) {
+  for (const auto& c :
+       allowed_sources(s, family, {ip("203.0.113.1"), ip("203.0.113.2")}, ip("192.0.2.11"))) {
     out.push_back(core::to_string(c));
   }
   return out;

@@ -39,15 +39,16 @@ TEST(Validate, FaultsOfAServiceAreNamedByPath) {
   s.external_traffic_policy = "local";
   s.internal_traffic_policy = "Node";
   s.session_affinity = "Cookie";
-  s.ports = {{"a", "HTTP", 80, 0, "", ""}, {"b", "TCP", 65536, 0, "", ""},
-             {"c", "TCP", 81, 70000, "", ""}, {"c", "TCP", 82, 0, "", ""},
+  s.ports = {{"a", "HTTP", 80, 0, "", ""},
+             {"b", "TCP", 65536, 0, "", ""},
+             {"c", "TCP", 81, 70000, "", ""},
+             {"c", "TCP", 82, 0, "", ""},
              {"d", "TCP", 81, 0, "", ""}};
-  EXPECT_THAT(faults(s),
-              testing::UnorderedElementsAre(
-                  "spec.type", "spec.ipFamilies[0]", "spec.externalTrafficPolicy",
-                  "spec.internalTrafficPolicy", "spec.clusterIP", "spec.clusterIPs[0]",
-                  "spec.sessionAffinity", "spec.ports[0].protocol", "spec.ports[1].port",
-                  "spec.ports[2].nodePort", "spec.ports[3].name", "spec.ports[4].port"));
+  EXPECT_THAT(faults(s), testing::UnorderedElementsAre(
+                             "spec.type", "spec.ipFamilies[0]", "spec.externalTrafficPolicy",
+                             "spec.internalTrafficPolicy", "spec.clusterIP", "spec.clusterIPs[0]",
+                             "spec.sessionAffinity", "spec.ports[0].protocol", "spec.ports[1].port",
+                             "spec.ports[2].nodePort", "spec.ports[3].name", "spec.ports[4].port"));
 }
 
 TEST(Validate, OurOwnAnnotationsAreChecked) {
