@@ -1,5 +1,6 @@
 #include "dataplane/dpdk/rte_hash_index.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -116,7 +117,13 @@ TEST(RteHashIndex, BucketsAreFoundForPrefetching) {
   for (const std::uint32_t slots : {1u << 10, 1u << 20}) {
     const auto hash = make_rte_hash({"buckets"}, slots, 16);
     ASSERT_TRUE(hash);
-    EXPECT_NE(find_buckets(hash->get(), slots), nullptr);
+    const auto* buckets = static_cast<const std::uint16_t*>(find_buckets(hash->get(), slots));
+    ASSERT_NE(buckets, nullptr);
+    const core::FlowKey4 key{};
+    const std::uint32_t sig = 0x1234'5678;
+    ASSERT_EQ(rte_hash_add_key_with_hash_data(hash->get(), &key, sig, nullptr), 0);
+    const std::uint16_t* bucket = buckets + std::size_t{sig & (slots / 8 - 1)} * 32;
+    EXPECT_NE(std::find(bucket, bucket + 8, sig >> 16), bucket + 8) << "holds the short signature";
   }
 }
 
