@@ -124,6 +124,7 @@ server::Server::Options server_options(const conf::Config& config) {
   options.listen = config.listen;
   options.state_file = config.state_dir.empty() ? "" : config.state_dir + "/snapshot";
   options.version = kVersion;
+  options.warn = [](const std::string& line) { spdlog::warn("server: {}", line); };
   return options;
 }
 
