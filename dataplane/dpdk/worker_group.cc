@@ -58,12 +58,32 @@ core::Result<std::unique_ptr<WorkerGroup>> WorkerGroup::create(GroupSettings set
   return group;
 }
 
+core::Result<std::unique_ptr<WorkerGroup>> WorkerGroup::create_stepped(
+    GroupSettings settings, std::unique_ptr<Eal> eal) {
+  std::unique_ptr<WorkerGroup> group(new WorkerGroup(std::move(settings)));
+  group->eal_ = std::move(eal);
+  group->cores_.assign(group->settings_.workers, 0);
+  using Step = core::Result<void> (WorkerGroup::*)();
+  group->mbufs_ = group->settings_.mbufs;
+  for (const Step step :
+       {&WorkerGroup::plan_ports, &WorkerGroup::open_ports, &WorkerGroup::make_workers}) {
+    if (auto done = (group.get()->*step)(); !done) {
+      return tl::make_unexpected(done.error());
+    }
+  }
+  return group;
+}
+
 core::Result<void> WorkerGroup::plan() {
   auto cores = choose_cores(settings_.workers, settings_.cores, available_cores());
   if (!cores) {
     return tl::make_unexpected(cores.error());
   }
   cores_ = std::move(*cores);
+  return plan_ports();
+}
+
+core::Result<void> WorkerGroup::plan_ports() {
   if (settings_.ports.empty() || settings_.ports.size() > pipeline::kMaxPorts) {
     return tl::make_unexpected(core::Error{"ports: " + std::to_string(settings_.ports.size()) +
                                            " are configured, 1 to " +

@@ -65,6 +65,10 @@ struct GroupSettings {
 class WorkerGroup final : public core::TableSink, public pipeline::WorkerView {
  public:
   [[nodiscard]] static core::Result<std::unique_ptr<WorkerGroup>> create(GroupSettings settings);
+  /// For tests: takes a running EAL and devices that exist in it (vdev names), makes no lcores; the
+  /// workers are stepped from one thread, so there may be more of them than cores.
+  [[nodiscard]] static core::Result<std::unique_ptr<WorkerGroup>> create_stepped(
+      GroupSettings settings, std::unique_ptr<Eal> eal);
   ~WorkerGroup() override;
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;
@@ -138,6 +142,7 @@ class WorkerGroup final : public core::TableSink, public pipeline::WorkerView {
 
   explicit WorkerGroup(GroupSettings settings);
   core::Result<void> plan();
+  core::Result<void> plan_ports();
   core::Result<MemoryChoice> plan_memory();
   core::Result<void> make_taps();
   core::Result<void> guard_interfaces();

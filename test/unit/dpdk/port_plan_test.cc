@@ -1,0 +1,57 @@
+#include "dataplane/dpdk/port_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::dpdk {
+namespace {
+
+PortSettings port(DeviceKind kind, const char* target) {
+  PortSettings settings;
+  settings.name = "net0";
+  settings.kind = kind;
+  settings.target = target;
+  return settings;
+}
+
+TEST(PlanPort, RefusesAnUnknownPciAddress) {
+  std::uint32_t numbers = 0;
+
+  const auto plan = plan_port(port(DeviceKind::kPci, "0000:7f:1f.7"), 1, numbers);
+
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().message, "port net0: no PCI device has the address 0000:7f:1f.7");
+}
+
+TEST(PlanPort, RefusesAnUnknownInterface) {
+  for (const DeviceKind kind : {DeviceKind::kAfXdp, DeviceKind::kAfPacket, DeviceKind::kAuto}) {
+    std::uint32_t numbers = 0;
+
+    const auto plan = plan_port(port(kind, "nosuchif0"), 1, numbers);
+
+    ASSERT_FALSE(plan);
+    EXPECT_EQ(plan.error().message, "port net0: interface nosuchif0: no such interface");
+  }
+}
+
+// F94: fewer queues than workers.
+TEST(PlanPort, RefusesMoreWorkersThanQueues) {
+  PortSettings settings = port(DeviceKind::kVdev, "net_null0");
+  settings.queues = 2;
+  std::uint32_t numbers = 0;
+
+  const auto plan = plan_port(settings, 3, numbers);
+
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().message, "port net0: 3 workers need as many queues, it has 2");
+}
+
+TEST(PlanPort, KnowsWhichVdevsAKernelFeeds) {
+  std::uint32_t numbers = 0;
+
+  EXPECT_TRUE(plan_port(port(DeviceKind::kVdev, "net_tap0,iface=t0"), 1, numbers)->kernel_fed);
+  EXPECT_TRUE(plan_port(port(DeviceKind::kVdev, "net_af_packet0,iface=x"), 1, numbers)->kernel_fed);
+  EXPECT_FALSE(plan_port(port(DeviceKind::kVdev, "net_memif0"), 1, numbers)->kernel_fed);
+}
+
+}  // namespace
+}  // namespace sluice::dpdk
