@@ -23,6 +23,7 @@ def served(request, net):
     net.start_sluiced(WORKERS, OWNER[request.param])
     net.apply(objects.standard())
     net.owner = request.param
+    net.settle()
     return net
 
 
