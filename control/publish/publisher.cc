@@ -8,6 +8,9 @@
 #include <set>
 #include <thread>
 
+#include "control/publish/change_report.h"
+#include "control/publish/progress.h"
+
 namespace sluice::publish {
 namespace {
 
@@ -18,21 +21,6 @@ std::uint64_t unix_milliseconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
-}
-
-/// Names of the objects of a change, as reports write them.
-std::set<std::string> names_of(const model::ChangeSet& changes) {
-  std::set<std::string> names;
-  for (const auto& service : changes.services) {
-    names.insert("service " + service.text());
-  }
-  for (const auto& owner : changes.slice_owners) {
-    names.insert("service " + owner.text());
-  }
-  for (const auto& slice : changes.slices) {
-    names.insert("endpointslice " + slice.text());
-  }
-  return names;
 }
 
 }  // namespace
@@ -52,7 +40,7 @@ class Publisher::Impl {
                                        RateLimiter::Options{.min_sync_period = slot.min_sync_period,
                                                             .sync_period = slot.sync_period,
                                                             .resync_period = slot.resync_period},
-                                       [this] { note_progress(); }));
+                                       [this] { progress_.notify(); }));
     }
   }
 
@@ -80,7 +68,7 @@ class Publisher::Impl {
     for (auto& runner : runners_) {
       runner->stop();
     }
-    note_progress();
+    progress_.notify();
   }
 
   /// Runs `work` on the control thread, in order; what comes before start() waits for it.
@@ -196,7 +184,7 @@ class Publisher::Impl {
 
   bool wait_applied(std::uint64_t version, std::chrono::milliseconds timeout,
                     const std::function<bool()>& give_up) {
-    return wait_progress(timeout, give_up, [&] {
+    return progress_.wait(timeout, give_up, [&] {
       return std::all_of(runners_.begin(), runners_.end(), [&](const auto& runner) {
         return runner->status().applied_version >= version;
       });
@@ -204,7 +192,7 @@ class Publisher::Impl {
   }
 
   bool wait_version_change(std::uint64_t version, std::chrono::milliseconds timeout) {
-    return wait_progress(timeout, {}, [&] {
+    return progress_.wait(timeout, {}, [&] {
       const std::lock_guard lock(status_mutex_);
       return status_.version != version;
     });
@@ -361,7 +349,7 @@ class Publisher::Impl {
         runner->want(table, version_now);
       }
     }
-    note_progress();
+    progress_.notify();
   }
 
   void fill_status(std::uint64_t version_now) {
@@ -386,29 +374,11 @@ class Publisher::Impl {
   void answer() {
     for (auto& waiting : answers_) {
       if (waiting.answer) {
-        add_report(waiting.names, *waiting.answer);
+        add_report(waiting.names, maker_, waiting.answer->report);
       }
       waiting.promise->set_value(std::move(waiting.answer));
     }
     answers_.clear();
-  }
-
-  void add_report(const std::set<std::string>& names, Accepted& accepted) {
-    using Kind = compile::ReportLine::Kind;
-    for (const auto& line : maker_.report().lines) {
-      if (names.contains(line.object)) {
-        accepted.report.push_back(line);
-      }
-    }
-    for (const auto& failed : maker_.failed()) {
-      if (names.contains(failed.object)) {
-        accepted.report.push_back({Kind::kSkipped, failed.object, "",
-                                   "error of the node, the former state stays: " + failed.reason});
-      }
-    }
-    if (!maker_.last_reason().empty()) {
-      accepted.report.push_back({Kind::kSkipped, "", "", "not in effect: " + maker_.last_reason()});
-    }
   }
 
   /// Ids go back when no worker can read a table that names them and no connection counts under
@@ -429,27 +399,6 @@ class Publisher::Impl {
     ids_.release_unused(oldest, [this](core::EndpointId id) {
       return view_ != nullptr && view_->endpoint_use(id).active > 0;
     });
-  }
-
-  void note_progress() {
-    { const std::lock_guard lock(progress_mutex_); }
-    progress_.notify_all();
-  }
-
-  template <class Done>
-  bool wait_progress(std::chrono::milliseconds timeout, const std::function<bool()>& give_up,
-                     Done done) {
-    constexpr std::chrono::milliseconds kLook{50};
-    const auto until = Clock::now() + timeout;
-    std::unique_lock lock(progress_mutex_);
-    while (!done()) {
-      const auto now = Clock::now();
-      if (now >= until || (give_up && give_up())) {
-        return false;
-      }
-      progress_.wait_until(lock, std::min(until, now + kLook));
-    }
-    return true;
   }
 
   struct Waiting {
@@ -481,8 +430,7 @@ class Publisher::Impl {
   core::TablePtr table_;
   std::string control_error_;
 
-  std::mutex progress_mutex_;
-  std::condition_variable progress_;
+  Progress progress_;
 
   std::vector<std::unique_ptr<SinkRunner>> runners_;
   std::thread thread_;
