@@ -68,10 +68,9 @@ void core_scenarios(const std::string& suffix) {
   scenario(("parse" + suffix).c_str(), ring, fill, [&](const pipeline::Packet* p, std::uint32_t n) {
     loop->template run<UpTo::kParse>(p, n);
   });
-  scenario(("lookup" + suffix).c_str(), ring, fill,
-           [&](const pipeline::Packet* p, std::uint32_t n) {
-             loop->template run<UpTo::kLookup>(p, n);
-           });
+  scenario(
+      ("lookup" + suffix).c_str(), ring, fill,
+      [&](const pipeline::Packet* p, std::uint32_t n) { loop->template run<UpTo::kLookup>(p, n); });
 }
 
 template <class F>
@@ -138,8 +137,7 @@ int main() {
   core_scenarios<Ipv6>("6");
   established<Ipv4>("nat4", {.family = Family::kIpv4, .connections = kFlows});
   established<Ipv6>("nat6", {.family = Family::kIpv6, .connections = kFlows});
-  established<Ipv4>("fullnat4",
-                    {.family = Family::kIpv4, .connections = kFlows, .fullnat = true});
+  established<Ipv4>("fullnat4", {.family = Family::kIpv4, .connections = kFlows, .fullnat = true});
   established<Ipv4>("handed_over4",
                     {.family = Family::kIpv4, .connections = kFlows, .handed_over = true});
   new_flows<Ipv4>("new_nat4", {.family = Family::kIpv4});

@@ -59,8 +59,12 @@ void put_replies(const Rig& rig, FrameRing& ring, std::vector<core::FlowKey4>& r
       const pipeline::Packet& p = rig.out().last(o);
       const auto i = reinterpret_cast<std::uintptr_t>(p.handle) - 1;
       const std::uint8_t* ip = p.data + 14;
-      core::FlowKey4 sent{core::Be32::load(ip + 12), core::Be32::load(ip + 16),
-                          core::Be16::load(ip + 20), core::Be16::load(ip + 22), 6, {}};
+      core::FlowKey4 sent{core::Be32::load(ip + 12),
+                          core::Be32::load(ip + 16),
+                          core::Be16::load(ip + 20),
+                          core::Be16::load(ip + 22),
+                          6,
+                          {}};
       replies[i] = sent.reversed();
     }
   }

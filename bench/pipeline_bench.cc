@@ -1,5 +1,5 @@
-// Cycles of a packet through a Worker, no I/O, beside the bare probe in the same run. README.md says
-// how to read it.
+// Cycles of a packet through a Worker, no I/O, beside the bare probe in the same run. README.md
+// says how to read it.
 
 #include <cstdio>
 #include <map>
@@ -35,8 +35,7 @@ std::string count_name(std::uint32_t n) {
 /// All measurements of one run. Thread: main.
 class Bench {
  public:
-  explicit Bench(const Options& options)
-      : options_(options), cycles_per_tick_(cycles_per_tick()) {}
+  explicit Bench(const Options& options) : options_(options), cycles_per_tick_(cycles_per_tick()) {}
 
   int run() {
     std::printf("# cycles per packet, both directions, established; %s, %.3f cycles per TSC tick\n",
@@ -78,10 +77,10 @@ class Bench {
     results_["nat" + name] = nat;
     std::string also;
     if (!options_.only_nat4) {
-      also = variant<F>("fullnat", name, {.family = F::kFamily, .connections = flows,
-                                          .fullnat = true});
-      also += variant<F>("handed", name, {.family = F::kFamily, .connections = flows,
-                                          .handed_over = true});
+      also = variant<F>("fullnat", name,
+                        {.family = F::kFamily, .connections = flows, .fullnat = true});
+      also += variant<F>("handed", name,
+                         {.family = F::kFamily, .connections = flows, .handed_over = true});
     }
     std::printf("IPv%-2s %-6s %8.1f %8.1f %6.2f | %6.1f %6.1f %6.1f %6.1f %6.1f %6.1f |%s\n",
                 family.c_str(), count_name(flows).c_str(), probe, nat, nat / probe, stages[0],
@@ -183,9 +182,10 @@ class Bench {
     const double whole = whole_connection_cycles(cycles_per_tick_, failed_);
     results_["new_flows_millions"] = options_.clock_ghz * 1000 / created;
     results_["tcp_connections_millions"] = options_.clock_ghz * 1000 / whole;
-    std::printf("# 1 m live IPv4 connections: %.0f cycles a new flow and one expired, %.0f cycles a "
-                "whole TCP connection of 7 packets\n",
-                created, whole);
+    std::printf(
+        "# 1 m live IPv4 connections: %.0f cycles a new flow and one expired, %.0f cycles a "
+        "whole TCP connection of 7 packets\n",
+        created, whole);
   }
 
   Options options_;

@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::uint16_t kWorkersPort = 0;
 
-std::size_t workers_of(const RigConfig& config) { return config.handed_over ? 2 : 1; }
+std::size_t workers_of(const RigConfig& config) {
+  return config.handed_over ? 2 : 1;
+}
 
 /// All flows belong to worker 0, or, turned round, to worker 1.
 pipeline::OwnerMap::Config owner_config(const RigConfig& config) {
@@ -70,8 +72,7 @@ core::Result<core::TablePtr> make_table(const RigConfig& config) {
   auto& family = node.of(config.family);
   family.active_cluster_ips = {s.cluster_ip};
   for (std::uint32_t n = 0; n < Rig::kSnatAddresses; ++n) {
-    family.snat_addresses.push_back(
-        address(config.family, FlowSpace<core::Ipv4>::kSnat, 1 + n));
+    family.snat_addresses.push_back(address(config.family, FlowSpace<core::Ipv4>::kSnat, 1 + n));
   }
   builder.set_node(node);
   return builder.freeze();
@@ -146,9 +147,9 @@ core::Result<void> Rig::add_member(std::size_t index, std::size_t workers) {
   worker.index = index;
   worker.workers = workers;
   worker.new_flow_budget = pipeline::kBurst;
-  const pipeline::WorkerLinks links{publisher_.cell(), rings_,           owners_,
-                                    hops_,             counts_,          member->counters,
-                                    member->requests,  member->dumps};
+  const pipeline::WorkerLinks links{
+      publisher_.cell(), rings_,           owners_,          hops_,
+      counts_,           member->counters, member->requests, member->dumps};
   member->worker = std::make_unique<Worker>(worker, links, member->io, std::move(store4->table),
                                             std::move(store6->table), BenchClock{&now_ns_});
   members_.push_back(std::move(member));

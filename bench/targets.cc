@@ -47,7 +47,8 @@ void print_targets(const Results& r) {
     const std::string probe4 = std::string("probe4_") + c.flows;
     if (have(r, probe4)) {
       // The same target for this machine and its load: what counts is the distance to the probe.
-      print({nat4 + "/" + probe4, base / r.at(probe4), c.wanted / c.probe, c.goal / c.probe, false});
+      print(
+          {nat4 + "/" + probe4, base / r.at(probe4), c.wanted / c.probe, c.goal / c.probe, false});
     }
     if (have(r, nat6)) {
       print({nat6 + "/" + nat4, r.at(nat6) / base, 1.25, 1.25, false});

@@ -40,15 +40,22 @@ struct FlowSpace {
   static constexpr std::uint8_t kClients = 11, kVips = 12, kBackends = 13, kSnat = 14;
 
   [[nodiscard]] Key forward(std::uint32_t n) const noexcept {
-    return {numbered<F>(kClients, 1 + n / 50'000), numbered<F>(kVips, 1),
+    return {numbered<F>(kClients, 1 + n / 50'000),
+            numbered<F>(kVips, 1),
             core::Be16::from_host(static_cast<std::uint16_t>(10'000 + n % 50'000)),
-            core::Be16::from_host(80), proto, {}};
+            core::Be16::from_host(80),
+            proto,
+            {}};
   }
   /// As the backend answers in nat mode.
   [[nodiscard]] Key reply(std::uint32_t n) const noexcept {
     const Key f = forward(n);
-    return {numbered<F>(kBackends, 1 + n % backends), f.src, core::Be16::from_host(8080), f.sport,
-            proto, {}};
+    return {numbered<F>(kBackends, 1 + n % backends),
+            f.src,
+            core::Be16::from_host(8080),
+            f.sport,
+            proto,
+            {}};
   }
 };
 
@@ -120,9 +127,8 @@ std::uint32_t write_frame(std::uint8_t* at, const typename F::Key& key,
   } else {
     core::Be16::from_host(static_cast<std::uint16_t>(l4_length)).store(l4 + 4);
   }
-  const std::uint16_t l4_sum =
-      core::l4_checksum(core::IpAddress(key.src), core::IpAddress(key.dst), key.proto, l4,
-                        l4_length);
+  const std::uint16_t l4_sum = core::l4_checksum(core::IpAddress(key.src), core::IpAddress(key.dst),
+                                                 key.proto, l4, l4_length);
   std::memcpy(l4 + (key.proto == 6 ? 16 : 6), &l4_sum, 2);
   const std::size_t length = 14 + kL3 + l4_length;
   return static_cast<std::uint32_t>(length < 60 ? 60 : length);

@@ -76,15 +76,16 @@ const void* find_buckets(const rte_hash* hash, std::uint32_t slots) noexcept {
       continue;
     }
     std::size_t block = 0;
-    if (rte_malloc_validate(candidate, &block) == 0 && block >= wanted &&
-        block < wanted + kSlack) {
+    if (rte_malloc_validate(candidate, &block) == 0 && block >= wanted && block < wanted + kSlack) {
       return candidate;
     }
   }
   return nullptr;
 }
 
-void RteFree::operator()(std::byte* p) const noexcept { rte_free(p); }
+void RteFree::operator()(std::byte* p) const noexcept {
+  rte_free(p);
+}
 
 core::Result<EntryMemory> EntryMemory::allocate(const MemoryRequest& request, std::size_t bytes) {
   const int socket = socket_of(request);

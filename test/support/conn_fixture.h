@@ -16,7 +16,8 @@ namespace sluice::test {
 class EntryArena {
  public:
   explicit EntryArena(std::size_t bytes)
-      : size_(bytes), data_(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64))) {
+      : size_(bytes),
+        data_(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64))) {
     std::memset(data_.get(), 0xa5, bytes);
   }
   [[nodiscard]] std::span<std::byte> span() const { return {data_.get(), size_}; }
@@ -116,8 +117,7 @@ class TableUnderTest {
   }
   core::EntryIndex created(const core::NewConn<F>& conn) {
     const auto outcome = create(conn);
-    return outcome.result == core::CreateResult::kCreated ? outcome.index
-                                                          : core::EntryIndex::kNone;
+    return outcome.result == core::CreateResult::kCreated ? outcome.index : core::EntryIndex::kNone;
   }
   /// SYN-ACK and ACK of the entry's handshake.
   void establish(core::EntryIndex i) {

@@ -148,8 +148,8 @@ class ConnModelRun {
     }
     if (outcome.result == core::CreateResult::kCreated) {
       ASSERT_EQ(model_.count(outcome.index), 0u) << "step " << step_;
-      model_[outcome.index] = {conn.forward, conn.reply,
-                               core::initial_state(conn.forward.proto), conn.flags, under_.now()};
+      model_[outcome.index] = {conn.forward, conn.reply, core::initial_state(conn.forward.proto),
+                               conn.flags, under_.now()};
     }
   }
 
@@ -164,8 +164,8 @@ class ConnModelRun {
       return;
     }
     constexpr std::uint8_t kSignals[] = {
-        core::kTcpSyn, core::kTcpSyn | core::kTcpAck, core::kTcpAck, core::kTcpAck, core::kTcpAck,
-        core::kTcpFin | core::kTcpAck, core::kTcpRst, 0};
+        core::kTcpSyn, core::kTcpSyn | core::kTcpAck, core::kTcpAck, core::kTcpAck,
+        core::kTcpAck, core::kTcpFin | core::kTcpAck, core::kTcpRst, 0};
     auto& [i, flow] = *random_entry();
     const auto direction = static_cast<core::Direction>(random_() % 2);
     const std::uint8_t signal = kSignals[random_() % 8];

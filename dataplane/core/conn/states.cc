@@ -94,9 +94,9 @@ std::uint8_t sctp_signal(std::uint8_t first_chunk_type) noexcept {
 
 std::string_view state_name(ConnState state) noexcept {
   static constexpr std::array<std::string_view, kConnStates> kNames = {
-      "free",     "pending", "syn_sent", "syn_received", "established", "fin_wait",
-      "time_wait", "closed",  "udp_new",  "udp_stream",   "sctp_init",   "sctp_established",
-      "sctp_shutdown", "held"};
+      "free",      "pending",          "syn_sent",      "syn_received", "established",
+      "fin_wait",  "time_wait",        "closed",        "udp_new",      "udp_stream",
+      "sctp_init", "sctp_established", "sctp_shutdown", "held"};
   return kNames[static_cast<std::size_t>(state)];
 }
 

@@ -261,8 +261,7 @@ TYPED_TEST(ConnTableTest, EstablishedFlowsSurviveAFloodOfNewOnes) {
     t.establish(established.back());
   }
   for (std::uint32_t n = 100; n < 50'100; ++n) {
-    ASSERT_NE(t.created(nat_flow<TypeParam>(n, n % 2 == 0 ? test::kTcp : kUdp)),
-              EntryIndex::kNone);
+    ASSERT_NE(t.created(nat_flow<TypeParam>(n, n % 2 == 0 ? test::kTcp : kUdp)), EntryIndex::kNone);
   }
   for (std::uint32_t n = 0; n < 100; ++n) {
     EXPECT_EQ(t.table().find(nat_flow<TypeParam>(n).forward).index, established[n]);

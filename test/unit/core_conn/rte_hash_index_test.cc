@@ -17,9 +17,9 @@ namespace {
 class EalEnvironment : public testing::Environment {
  public:
   void SetUp() override {
-    std::vector<std::string> args = {"test",       "--no-huge",      "-m",        "600",
-                                     "--no-pci",   "--no-telemetry", "--no-shconf", "--lcores",
-                                     "0",          "--log-level",    "lib.*:critical"};
+    std::vector<std::string> args = {
+        "test",        "--no-huge", "-m", "600",         "--no-pci",      "--no-telemetry",
+        "--no-shconf", "--lcores",  "0",  "--log-level", "lib.*:critical"};
     std::vector<char*> argv;
     for (std::string& a : args) {
       argv.push_back(a.data());
@@ -98,21 +98,25 @@ void expect_fills_to_capacity() {
   EXPECT_EQ(log.count(), 0u);
 }
 
-TEST(ConnStore, TakesItsWholeCapacityIpv4) { expect_fills_to_capacity<core::Ipv4>(); }
-TEST(ConnStore, TakesItsWholeCapacityIpv6) { expect_fills_to_capacity<core::Ipv6>(); }
+TEST(ConnStore, TakesItsWholeCapacityIpv4) {
+  expect_fills_to_capacity<core::Ipv4>();
+}
+TEST(ConnStore, TakesItsWholeCapacityIpv6) {
+  expect_fills_to_capacity<core::Ipv6>();
+}
 
 TEST(ConnStore, TooLittleMemoryIsAnErrorThatNamesTheBytes) {
   const auto store = ConnStore<core::Ipv4>::create({"huge"}, {.capacity = 16'000'000});
   ASSERT_FALSE(store);
   EXPECT_NE(store.error().message.find("'huge'"), std::string::npos);
-  EXPECT_NE(store.error().message.find(std::to_string(
-                ConnStore<core::Ipv4>::Table::memory_bytes(16'000'000))),
+  EXPECT_NE(store.error().message.find(
+                std::to_string(ConnStore<core::Ipv4>::Table::memory_bytes(16'000'000))),
             std::string::npos)
       << store.error().message;
 }
 
-// Not a rule of rte_hash, but worth 60 cycles a packet: a DPDK that lays it out in another way is to
-// be noticed.
+// Not a rule of rte_hash, but worth 60 cycles a packet: a DPDK that lays it out in another way is
+// to be noticed.
 TEST(RteHashIndex, BucketsAreFoundForPrefetching) {
   for (const std::uint32_t slots : {1u << 10, 1u << 20}) {
     const auto hash = make_rte_hash({"buckets"}, slots, 16);

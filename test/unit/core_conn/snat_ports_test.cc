@@ -166,8 +166,7 @@ TEST_F(SnatPortsTest, LongestHeldPortIsReusedWhenOnlyHeldOnesAreLeft) {
 TEST_F(SnatPortsTest, PreferredPortWinsOverAnEarlierFreeOne) {
   const auto flow = fullnat_flow<Ipv4>(1, 0);
   const auto low_bits_five = [](std::uint16_t port) { return (port & 7) == 5; };
-  const auto choice =
-      ports_.choose(t_.table(), flow.reply, 0, excluded_, t_.now(), low_bits_five);
+  const auto choice = ports_.choose(t_.table(), flow.reply, 0, excluded_, t_.now(), low_bits_five);
   EXPECT_EQ(choice.port.host() & 7, 5);
   const auto never = [](std::uint16_t) { return false; };
   EXPECT_EQ(ports_.choose(t_.table(), flow.reply, 0, excluded_, t_.now(), never).result,
@@ -200,8 +199,7 @@ TEST_F(SnatPortsTest, FullPoolOfManyPortsIsSearchedAFewAtATimeAfterAFullSearch) 
     ASSERT_LT(++calls, 8) << "once around in pieces of kRetryPorts";
   }
   t_.advance_ms(20);
-  EXPECT_EQ(many.choose(t_.table(), flow.reply, 0, excluded_, t_.now()).result,
-            PortResult::kFree);
+  EXPECT_EQ(many.choose(t_.table(), flow.reply, 0, excluded_, t_.now()).result, PortResult::kFree);
 }
 
 }  // namespace
