@@ -13,8 +13,8 @@ namespace sluice::pipeline {
 // Dump of connections (F93)
 //
 // The control side never looks into a worker's table. It puts a request into the worker's mailbox;
-// the worker copies the entries at the next 64 indices into it at its next poll and says where to go
-// on. A connection keeps its index while it lives, so consecutive pages show each one that lives
+// the worker copies the entries at the next 64 indices into it at its next poll and says where to
+// go on. A connection keeps its index while it lives, so consecutive pages show each one that lives
 // through the dump exactly once. A slow reader costs the worker nothing, and memory is one page.
 
 /// Entries a worker looks at in one poll.
@@ -27,9 +27,9 @@ class DumpMailbox {
  public:
   struct Page {
     core::Family family = core::Family::kIpv4;
-    std::uint32_t cursor = 0;      ///< request: where to begin
-    std::uint32_t next = 0;        ///< answer: where to go on
-    bool last = false;             ///< answer: nothing after this page
+    std::uint32_t cursor = 0;  ///< request: where to begin
+    std::uint32_t next = 0;    ///< answer: where to go on
+    bool last = false;         ///< answer: nothing after this page
     std::uint32_t count = 0;
     std::array<ConnectionRow, kDumpPage> rows;
   };

@@ -32,8 +32,8 @@ struct FragmentPorts {
 struct HandoverMessage {
   Packet packet;
   Stage stage = Stage::kFresh;
-  bool has_ports = false;        ///< `ports` come from the first fragment
-  std::uint16_t from = 0;        ///< worker that sent it
+  bool has_ports = false;  ///< `ports` come from the first fragment
+  std::uint16_t from = 0;  ///< worker that sent it
   FragmentPorts ports;
   /// Affinity: the home worker's choice (stages kHome and kPicked).
   core::EndpointId picked = core::EndpointId::kNone;

@@ -15,7 +15,7 @@ namespace sluice::pipeline {
 /// Thread: the owner worker.
 class HopQueue {
  public:
-  static constexpr std::size_t kPackets = 8;     ///< design section 5
+  static constexpr std::size_t kPackets = 8;  ///< design section 5
   static constexpr std::size_t kNeighbours = 64;
 
   struct Waiting {
@@ -29,10 +29,10 @@ class HopQueue {
   enum class Added : std::uint8_t {
     kFirst,  ///< the first one for this neighbour: somebody has to ask for it
     kYes,
-    kFull,   ///< for this neighbour, or too many neighbours; the caller keeps the packet
+    kFull,  ///< for this neighbour, or too many neighbours; the caller keeps the packet
   };
   [[nodiscard]] Added add(PortIndex port, const core::IpAddress& address, const Packet& packet,
-                         core::Tick now) noexcept {
+                          core::Tick now) noexcept {
     Waiting* free = nullptr;
     for (Waiting& w : waiting_) {
       if (w.count == 0) {

@@ -52,9 +52,9 @@ const Route* RouteTable::find(const core::IpAddress& to) const noexcept {
     const core::Cidr wanted(to, group.length);
     const Route* first = routes_.data() + group.begin;
     const Route* last = routes_.data() + group.end;
-    const Route* at = std::lower_bound(first, last, wanted, [](const Route& r, const core::Cidr& c) {
-      return r.prefix.address() < c.address();
-    });
+    const Route* at = std::lower_bound(
+        first, last, wanted,
+        [](const Route& r, const core::Cidr& c) { return r.prefix.address() < c.address(); });
     if (at != last && at->prefix == wanted) {
       return at;
     }

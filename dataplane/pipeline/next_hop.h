@@ -18,8 +18,8 @@ enum class NeighbourState : std::uint8_t {
   kUnused = 0,
   kUnresolved = 1,  ///< asked, no answer yet: packets wait (at most 8 a worker)
   kReachable = 2,
-  kFailed = 3,      ///< kernel gave up: packets are dropped, counted
-  kHost = 4,        ///< the address is the host's own: to the kernel
+  kFailed = 3,  ///< kernel gave up: packets are dropped, counted
+  kHost = 4,    ///< the address is the host's own: to the kernel
 };
 
 /// A next hop as one 64-bit word, so that a worker reads MAC, port and state in one load.

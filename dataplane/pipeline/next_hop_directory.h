@@ -28,7 +28,7 @@ inline constexpr NextHopIndex kHostHop{0};
 struct ResolvedHop {
   NextHopIndex index = NextHopIndex::kNone;  ///< kNone: the directory does not know it yet
   PortIndex port = PortIndex::kNone;
-  core::IpAddress via;                       ///< on-link address or gateway
+  core::IpAddress via;  ///< on-link address or gateway
 };
 
 /// A worker asks for the neighbour `address` on `port`.

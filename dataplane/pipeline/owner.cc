@@ -20,7 +20,9 @@ bool contains(const std::vector<core::IpAddress>& list, const core::IpAddress& a
 
 }  // namespace
 
-std::span<const std::uint8_t> default_rss_key() noexcept { return kDefaultKey; }
+std::span<const std::uint8_t> default_rss_key() noexcept {
+  return kDefaultKey;
+}
 
 OwnerMap::OwnerMap(const Config& config)
     : workers_(config.workers == 0 ? 1 : config.workers),

@@ -35,20 +35,28 @@ concept PacketIo = requires(T io, Packet* out, const Packet& packet, Packet& gro
                             PortIndex port) {
   /// Up to n frames from the worker's queues of all ports, round robin; Origin::kWire. A frame that
   /// cannot be made contiguous is dropped there and counted. Sets `full_burst()`.
-  { io.receive(out, n) } noexcept -> std::same_as<std::size_t>;
+  { io.receive(out, n) }
+  noexcept->std::same_as<std::size_t>;
   /// Up to n frames the host sent into the taps, as handed to this worker; Origin::kHost.
-  { io.receive_from_host(out, n) } noexcept -> std::same_as<std::size_t>;
+  { io.receive_from_host(out, n) }
+  noexcept->std::same_as<std::size_t>;
   /// Queues one frame for transmission by `port`; ownership passes. Buffered until flush().
-  { io.transmit(port, packet) } noexcept;
+  { io.transmit(port, packet) }
+  noexcept;
   /// Sends what is queued. @return frames the ports did not take (freed here, counted tx_dropped).
-  { io.flush() } noexcept -> std::same_as<std::size_t>;
+  { io.flush() }
+  noexcept->std::same_as<std::size_t>;
   /// Hands a frame to the host by the tap of packet.port. @return false: ring full, still owned.
-  { io.to_host(packet) } noexcept -> std::same_as<bool>;
-  { io.drop(packet) } noexcept;
+  { io.to_host(packet) }
+  noexcept->std::same_as<bool>;
+  { io.drop(packet) }
+  noexcept;
   /// A new empty frame with headroom for tunnels. @return false: pool empty.
-  { io.allocate(port, grow) } noexcept -> std::same_as<bool>;
+  { io.allocate(port, grow) }
+  noexcept->std::same_as<bool>;
   /// Changes the length at the tail (replies made in place). @return false: no room.
-  { io.resize(grow, n) } noexcept -> std::same_as<bool>;
+  { io.resize(grow, n) }
+  noexcept->std::same_as<bool>;
 };
 
 }  // namespace sluice::pipeline

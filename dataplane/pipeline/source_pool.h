@@ -17,8 +17,7 @@ class SourcePool {
   explicit SourcePool(std::size_t workers) : SourcePool(workers, core::PortOwners()) {}
   /// @param first,last  host order, inclusive; first <= last.
   SourcePool(std::size_t workers, std::uint16_t first, std::uint16_t last)
-      : SourcePool(workers,
-                   core::PortOwners(first, last, static_cast<unsigned>(workers))) {}
+      : SourcePool(workers, core::PortOwners(first, last, static_cast<unsigned>(workers))) {}
 
   [[nodiscard]] const core::PortOwners& owners() const noexcept { return owners_; }
   [[nodiscard]] core::SnatPorts& of_worker(std::size_t worker) const noexcept {

@@ -14,9 +14,8 @@ namespace sluice::pipeline {
 }
 
 [[nodiscard]] inline FragmentPorts ports_of(const core::ParsedFrame& f) noexcept {
-  return f.family == core::Family::kIpv4
-             ? FragmentPorts{f.key4.sport, f.key4.dport, f.protocol}
-             : FragmentPorts{f.key6.sport, f.key6.dport, f.protocol};
+  return f.family == core::Family::kIpv4 ? FragmentPorts{f.key4.sport, f.key4.dport, f.protocol}
+                                         : FragmentPorts{f.key6.sport, f.key6.dport, f.protocol};
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
@@ -105,9 +104,8 @@ void Worker<Io, I4, I6, C>::serve_piece(std::uint32_t i, const FragmentPorts& po
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::expire_fragments() noexcept {
-  fragments_.expire(now_, kFragmentsPerTick, [this](const Packet& packet) {
-    drop(packet, Counter::kFragmentTimeout);
-  });
+  fragments_.expire(now_, kFragmentsPerTick,
+                    [this](const Packet& packet) { drop(packet, Counter::kFragmentTimeout); });
   counters_.set(Counter::kHeldFragments, fragments_.held());
 }
 

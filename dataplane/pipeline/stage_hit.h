@@ -4,9 +4,9 @@
 // next hop to be found, TTL or size at their limit. Included by worker.h.
 //
 // An entry is judged again when its epoch is not the tables'. Established TCP keeps its backend
-// (M-8) whatever left; a UDP flow moves when its endpoint no longer serves and another does (CT-2 to
-// CT-4); a SYN never goes to an endpoint that left (F13). Flows of a Service that left go on until
-// they end or idle out.
+// (M-8) whatever left; a UDP flow moves when its endpoint no longer serves and another does (CT-2
+// to CT-4); a SYN never goes to an endpoint that left (F13). Flows of a Service that left go on
+// until they end or idle out.
 
 #include "dataplane/pipeline/worker.h"
 
@@ -50,13 +50,12 @@ auto Worker<Io, I4, I6, C>::judge_destination(core::EntryIndex at, core::Directi
   const bool stays = endpoint != nullptr && (!udp || endpoint->serving);
   if (!stays && udp) {
     // The frontend may lead elsewhere by now: to a Service made anew, or to other endpoints.
-    const core::ServicePort* present =
-        service_of_frontend(*tables_->table, core::IpAddress(entry.vip), entry.vip_port.host(),
-                            core::Protocol::kUdp);
+    const core::ServicePort* present = service_of_frontend(
+        *tables_->table, core::IpAddress(entry.vip), entry.vip_port.host(), core::Protocol::kUdp);
     const core::Endpoint* same =
         present == nullptr ? nullptr : present->find_endpoint(backend, port);
-    const bool moves = present != nullptr && (same == nullptr || !same->serving) &&
-                       any_serving(*present);
+    const bool moves =
+        present != nullptr && (same == nullptr || !same->serving) && any_serving(*present);
     if (moves && d == core::Direction::kForward) {
       return Judgement::kDecideAnew;
     }
@@ -92,7 +91,8 @@ void Worker<Io, I4, I6, C>::forward_by_entry(std::uint32_t i, core::EntryIndex a
   const bool forward = d == core::Direction::kForward;
   NextHopIndex& known = forward ? entry.to_backend : entry.to_client;
   Hop hop{known, PortIndex::kNone, {}};
-  if (known == NextHopIndex::kNone || links_.hops.read(known).state() != NeighbourState::kReachable) {
+  if (known == NextHopIndex::kNone ||
+      links_.hops.read(known).state() != NeighbourState::kReachable) {
     hop = resolve(core::IpAddress(forward ? entry.backend : entry.client));
     known = hop.index;
   } else {

@@ -70,8 +70,7 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
     case FlowClass::kReply:
       // F24: whether this is a direct flow or what is left of a translated one only the host can
       // tell; it never leaves by a port as it is.
-      pass(i, f.protocol == core::kIpProtoTcp && !syn ? Counter::kHostNoEntry
-                                                      : Counter::kHostPass);
+      pass(i, f.protocol == core::kIpProtoTcp && !syn ? Counter::kHostNoEntry : Counter::kHostPass);
       return;
     case FlowClass::kNone:
       serve_request<F>(i, tuple);  // stray cluster IPs are refused by rule, the rest passes
@@ -114,8 +113,8 @@ template <class F>
 void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple& tuple) noexcept {
   const core::ParsedFrame& f = batch_.parsed[i];
   const Packet& p = batch_.packets[i];
-  const core::Flow flow{tuple, p.origin == Origin::kHost ? std::string_view{}
-                                                         : port_info(p.port).ingress};
+  const core::Flow flow{tuple,
+                        p.origin == Origin::kHost ? std::string_view{} : port_info(p.port).ingress};
   const core::Decision decision = core::decide(*tables_->table, flow);
   if (decision.verdict != core::FlowVerdict::kForward) {
     refuse(i, decision);

@@ -124,8 +124,8 @@ void Worker<Io, I4, I6, C>::announce_on(PortIndex port, const core::IpAddress& a
   }
   const core::MacAddress& own = port_info(port).mac;
   if (address.is_v4()) {
-    const auto form = (announce_rounds_ & 1) != 0 ? core::GratuitousForm::kRequest
-                                                  : core::GratuitousForm::kReply;
+    const auto form =
+        (announce_rounds_ & 1) != 0 ? core::GratuitousForm::kRequest : core::GratuitousForm::kReply;
     core::build_gratuitous_arp(p.data, address.v4(), own, form);
   } else {
     core::build_unsolicited_advertisement(p.data, address.v6(), own);

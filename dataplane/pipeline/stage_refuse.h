@@ -51,8 +51,9 @@ void Worker<Io, I4, I6, C>::answer_too_big(std::uint32_t i, std::uint16_t mtu) n
     drop(p, Counter::kHopTooBig);
     return;
   }
-  answer_with_error(i, core::IcmpErrorKind::kTooBig, mtu,
-                    {Counter::kTooBigAnswered, Counter::kHopTooBig, Counter::kHopTooBigRateLimited});
+  answer_with_error(
+      i, core::IcmpErrorKind::kTooBig, mtu,
+      {Counter::kTooBigAnswered, Counter::kHopTooBig, Counter::kHopTooBigRateLimited});
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>

@@ -23,8 +23,8 @@ bool Worker<Io, I4, I6, C>::choose_source(core::NewConn<F>& conn, PortIndex egre
   for (std::size_t n = 0; n < addresses.size(); ++n) {
     const auto& address = addresses[(conn.forward_hash + n) % addresses.size()];
     conn.reply.dst = address_as<F>(address);
-    const core::PortChoice choice = ports.choose(conns<F>(), conn.reply, conn.forward_hash,
-                                                 *tables_->excluded, now_);
+    const core::PortChoice choice =
+        ports.choose(conns<F>(), conn.reply, conn.forward_hash, *tables_->excluded, now_);
     if (choice.result != core::PortResult::kExhausted) {
       counters_.add(Counter::kConnSnatReused,
                     choice.result == core::PortResult::kReusedHeld ? 1 : 0);

@@ -31,10 +31,9 @@ void Worker<Io, I4, I6, C>::release_waiting() noexcept {
   constexpr core::Tick kPatience = core::ticks_of_ms(3000);  // the kernel asks three times
   waiting_.release([&](HopQueue::Waiting& w) {
     const NextHopIndex index = links_.hops.find(w.port, w.address);
-    const NextHopWord word =
-        index == NextHopIndex::kNone
-            ? NextHopWord::make({}, w.port, NeighbourState::kUnresolved)
-            : links_.hops.read(index);
+    const NextHopWord word = index == NextHopIndex::kNone
+                                 ? NextHopWord::make({}, w.port, NeighbourState::kUnresolved)
+                                 : links_.hops.read(index);
     const bool known = word.state() == NeighbourState::kReachable;
     const bool failed = word.state() == NeighbourState::kFailed;
     const bool host = word.state() == NeighbourState::kHost;

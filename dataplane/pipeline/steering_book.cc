@@ -6,7 +6,9 @@
 namespace sluice::pipeline {
 namespace {
 
-std::size_t shard_of(std::uint64_t hash) noexcept { return hash >> 56; }
+std::size_t shard_of(std::uint64_t hash) noexcept {
+  return hash >> 56;
+}
 
 }  // namespace
 

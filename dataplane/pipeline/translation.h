@@ -24,7 +24,8 @@ template <class F>
   static_assert(offsetof(Hot, client) == 0 && offsetof(Hot, vip) == sizeof(Address) &&
                 offsetof(Hot, backend) == kPair && offsetof(Hot, snat) == kPair + sizeof(Address));
   constexpr std::size_t kPorts = offsetof(Hot, client_port);
-  static_assert(offsetof(Hot, vip_port) == kPorts + 2 && offsetof(Hot, backend_port) == kPorts + 4 &&
+  static_assert(offsetof(Hot, vip_port) == kPorts + 2 &&
+                offsetof(Hot, backend_port) == kPorts + 4 &&
                 offsetof(Hot, snat_port) == kPorts + 6);
   const std::size_t forward = 1 - static_cast<std::size_t>(d);
   const auto* entry = reinterpret_cast<const std::uint8_t*>(&e);

@@ -21,8 +21,7 @@ std::vector<L4Address> frontends_of(const ServicePort& block, const core::NodePa
   }
   if (block.node_port != 0) {
     const auto& part = node.of(block.family);
-    const auto& here =
-        part.node_ports.match_all ? part.local_addresses : part.node_ports.addresses;
+    const auto& here = part.node_ports.match_all ? part.local_addresses : part.node_ports.addresses;
     for (const core::IpAddress& a : here) {
       all.push_back({a, block.node_port, block.protocol});
     }
@@ -269,8 +268,8 @@ void ViewPublisher::update_excluded() {
 }
 
 void ViewPublisher::freeze_book() {
-  next_.book = std::make_shared<const SteeringBook>(
-      SteeringBook{backends_.freeze(), departed_.freeze()});
+  next_.book =
+      std::make_shared<const SteeringBook>(SteeringBook{backends_.freeze(), departed_.freeze()});
 }
 
 void ViewPublisher::publish() {

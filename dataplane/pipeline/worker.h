@@ -34,15 +34,16 @@ namespace sluice::pipeline {
 /// Monotonic nanoseconds; one call per poll.
 template <class T>
 concept WorkerClock = requires(T clock) {
-  { clock.now_ns() } noexcept -> std::same_as<std::uint64_t>;
+  { clock.now_ns() }
+  noexcept->std::same_as<std::uint64_t>;
 };
 
 struct WorkerConfig {
-  std::size_t index = 0;             ///< of this worker
-  std::size_t workers = 1;           ///< in the group
-  std::uint32_t new_flow_budget = 8; ///< flows created in a poll whose burst was full
+  std::size_t index = 0;                ///< of this worker
+  std::size_t workers = 1;              ///< in the group
+  std::uint32_t new_flow_budget = 8;    ///< flows created in a poll whose burst was full
   std::uint32_t service_slots = 16384;  ///< scheduler cursors
-  std::uint64_t seed = 1;            ///< of the random choices
+  std::uint64_t seed = 1;               ///< of the random choices
 };
 
 /// What a worker shares with its group. All borrowed, all outlive the worker. The last four are
@@ -87,8 +88,8 @@ class Worker {
   using Conns4 = core::ConnTable<core::Ipv4, Index4>;
   using Conns6 = core::ConnTable<core::Ipv6, Index6>;
 
-  Worker(const WorkerConfig& config, const WorkerLinks& links, Io& io, Conns4 conns4,
-         Conns6 conns6, Clock clock)
+  Worker(const WorkerConfig& config, const WorkerLinks& links, Io& io, Conns4 conns4, Conns6 conns6,
+         Clock clock)
       : config_(config),
         links_(links),
         io_(io),
@@ -104,10 +105,10 @@ class Worker {
 
   /// One turn: everything that has come since the last one. @return true: there was work.
   bool poll_once() noexcept {
-    std::size_t frames = receive();        // stage_receive.h
-    open_poll();                           // the tables, after the frames; the clock, once
+    std::size_t frames = receive();  // stage_receive.h
+    open_poll();                     // the tables, after the frames; the clock, once
     serve_batch();
-    while (receive_handed_over()) {        // emptied, at most kRingBursts bursts
+    while (receive_handed_over()) {  // emptied, at most kRingBursts bursts
       frames += batch_.size;
       open_tables();
       serve_batch();
@@ -116,7 +117,7 @@ class Worker {
       frames += batch_.size;
       serve_batch();
     }
-    upkeep();                              // stage_upkeep.h: waiting packets, expiry, dumps
+    upkeep();  // stage_upkeep.h: waiting packets, expiry, dumps
     flush();
     counters_.add(frames != 0 ? Counter::kPolls : Counter::kPollsEmpty);
     return frames != 0;
@@ -163,11 +164,11 @@ class Worker {
       give_all_to_host();
       return;
     }
-    parse_batch();                          // stage_parse.h
-    serve_flows<core::Ipv4>();              // stage_lookup.h: bulk lookup, hits
+    parse_batch();              // stage_parse.h
+    serve_flows<core::Ipv4>();  // stage_lookup.h: bulk lookup, hits
     serve_flows<core::Ipv6>();
-    serve_others();                         // stage_parse.h: ICMP, ARP, fragments, ...
-    serve_misses();                         // stage_miss.h: after every hit
+    serve_others();  // stage_parse.h: ICMP, ARP, fragments, ...
+    serve_misses();  // stage_miss.h: after every hit
   }
 
   // stage_receive.h
@@ -323,9 +324,9 @@ class Worker {
   core::Tick now_ = 0;
   bool burst_full_ = false;
   std::uint32_t opened_in_poll_ = 0;
-  std::uint32_t queued_ = 0;       ///< frames given to the I/O layer since the last flush
-  bool changed_ = false;           ///< connections came or went since the batch was looked up
-  std::uint32_t partial_csum_ = 0; ///< bit p: port p may deliver unfinished checksums
+  std::uint32_t queued_ = 0;        ///< frames given to the I/O layer since the last flush
+  bool changed_ = false;            ///< connections came or went since the batch was looked up
+  std::uint32_t partial_csum_ = 0;  ///< bit p: port p may deliver unfinished checksums
   std::array<FastPort, kMaxPorts> fast_{};
 
   PacketBatch batch_;
@@ -340,7 +341,7 @@ class Worker {
   FragmentTable fragments_;
   core::Tick upkeep_at_ = 0;
   core::Tick failed_asked_at_ = 0;
-  RateLimit errors_{1, 256};        ///< ICMP errors: about 950 a second, burst 256
+  RateLimit errors_{1, 256};           ///< ICMP errors: about 950 a second, burst 256
   std::uint64_t announced_upto_ = 0;   ///< view up to which addresses were told of thrice
   std::uint64_t announcing_upto_ = 0;  ///< and the one the present rounds are about
   std::uint32_t announce_rounds_ = 0;

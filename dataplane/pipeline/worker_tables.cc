@@ -5,7 +5,8 @@
 namespace sluice::pipeline {
 namespace {
 
-bool sorted_contains(const std::vector<core::IpAddress>& sorted, const core::IpAddress& a) noexcept {
+bool sorted_contains(const std::vector<core::IpAddress>& sorted,
+                     const core::IpAddress& a) noexcept {
   return std::binary_search(sorted.begin(), sorted.end(), a);
 }
 
@@ -27,8 +28,8 @@ const Announced* find_announced(const WorkerTables& tables,
 const core::IpAddress* own_address(const WorkerTables& tables, PortIndex port,
                                    core::Family family) noexcept {
   for (const core::IpAddress& address : tables.port(port).addresses) {
-    const bool link_local = !address.is_v4() && address.data()[0] == 0xfe &&
-                            (address.data()[1] & 0xc0) == 0x80;
+    const bool link_local =
+        !address.is_v4() && address.data()[0] == 0xfe && (address.data()[1] & 0xc0) == 0x80;
     if (address.family() == family && !link_local) {
       return &address;
     }

@@ -20,10 +20,10 @@ struct PortInfo {
   bool present = false;
   /// A kernel feeds this port (af_packet, af_xdp, tap): unfinished L4 checksums are completed.
   bool rx_partial_csum = false;
-  std::uint16_t mtu = 1500;               ///< IP bytes
-  core::MacAddress mac;                   ///< of the port and of its tap
-  std::vector<core::IpAddress> addresses; ///< of the tap: sources of ICMP and of translation
-  std::string ingress;                    ///< interface name that the local detector sees
+  std::uint16_t mtu = 1500;                ///< IP bytes
+  core::MacAddress mac;                    ///< of the port and of its tap
+  std::vector<core::IpAddress> addresses;  ///< of the tap: sources of ICMP and of translation
+  std::string ingress;                     ///< interface name that the local detector sees
   bool operator==(const PortInfo&) const = default;
 };
 using PortInfos = std::array<PortInfo, kMaxPorts>;
@@ -37,11 +37,11 @@ struct Announced {
 /// Everything a worker reads in a poll, behind one pointer. Parts are shared between views: a
 /// change of one endpoint makes a new table and book and reuses the rest.
 struct WorkerTables {
-  std::uint64_t sequence = 0;             ///< grows with every view
+  std::uint64_t sequence = 0;  ///< grows with every view
   /// Grows when a destination leaves (table epoch) or routes change: an entry judged at another
   /// epoch is looked at again.
   std::uint32_t epoch = 0;
-  core::TablePtr table;                   ///< never null
+  core::TablePtr table;  ///< never null
   std::shared_ptr<const SteeringBook> book;
   std::shared_ptr<const RouteTable> routes;
   std::shared_ptr<const PortInfos> ports;

@@ -24,10 +24,10 @@ struct CounterValue {
 
 struct ConnectionRow {
   std::uint32_t worker = 0;
-  core::FlowTuple flow;          ///< as the client sent it
+  core::FlowTuple flow;  ///< as the client sent it
   core::IpAddress backend;
   std::uint16_t backend_port = 0;
-  core::IpAddress snat;          ///< == flow.src in nat
+  core::IpAddress snat;  ///< == flow.src in nat
   std::uint16_t snat_port = 0;
   core::ConnState state = core::ConnState::kFree;
   core::ForwardingMode mode = core::ForwardingMode::kNat;
@@ -43,12 +43,12 @@ struct ConnectionFilter {
   std::optional<std::uint16_t> vip_port;
   std::optional<core::IpAddress> backend;
   std::optional<core::Protocol> protocol;
-  std::uint64_t limit = 0;       ///< 0: none
+  std::uint64_t limit = 0;  ///< 0: none
 };
 
 struct EndpointUse {
-  std::uint64_t active = 0;      ///< connections now
-  std::uint64_t total = 0;       ///< connections since start
+  std::uint64_t active = 0;  ///< connections now
+  std::uint64_t total = 0;   ///< connections since start
 };
 
 struct WorkerStatus {
@@ -63,15 +63,15 @@ struct WorkerStatus {
 };
 
 struct PortStatus {
-  std::string name;              ///< as configured
-  std::string device;            ///< PCI address or vdev
+  std::string name;    ///< as configured
+  std::string device;  ///< PCI address or vdev
   std::string driver;
-  std::string tap;               ///< "slc-NAME"
+  std::string tap;  ///< "slc-NAME"
   std::string mac;
   std::uint32_t queues = 0;
   std::uint32_t mtu = 0;
   bool link_up = false;
-  std::string steering;          ///< asked and granted, one line (F94)
+  std::string steering;  ///< asked and granted, one line (F94)
   std::uint64_t rx_packets = 0, tx_packets = 0, rx_missed = 0, rx_nombuf = 0, errors = 0;
 };
 
@@ -85,8 +85,8 @@ class WorkerView {
   [[nodiscard]] virtual EndpointUse endpoint_use(core::EndpointId id) const = 0;
   /// Calls `row` for every connection that lives through the dump, never twice; `row` returns false
   /// to stop. Paged: a slow receiver holds no worker and no memory beyond a page (F93).
-  virtual core::Result<void> dump_connections(const ConnectionFilter& filter,
-                                              const std::function<bool(const ConnectionRow&)>& row) = 0;
+  virtual core::Result<void> dump_connections(
+      const ConnectionFilter& filter, const std::function<bool(const ConnectionRow&)>& row) = 0;
 };
 
 }  // namespace sluice::pipeline

@@ -38,8 +38,8 @@ struct TestClock {
   std::uint64_t now_ns() noexcept { return *now; }
 };
 
-using TestWorker = pipeline::Worker<InMemoryIo, MapIndex<core::FlowKey4>,
-                                    MapIndex<core::FlowKey6>, TestClock>;
+using TestWorker =
+    pipeline::Worker<InMemoryIo, MapIndex<core::FlowKey4>, MapIndex<core::FlowKey6>, TestClock>;
 
 }  // namespace
 
@@ -99,16 +99,22 @@ void SteppedGroup::add_member(std::size_t index) {
   members_.push_back(std::move(m));
 }
 
-InMemoryIo& SteppedGroup::io(std::size_t worker) { return members_[worker]->io; }
+InMemoryIo& SteppedGroup::io(std::size_t worker) {
+  return members_[worker]->io;
+}
 
 void SteppedGroup::run(std::size_t worker, const std::atomic<bool>& stop) {
   members_[worker]->worker->run(stop, pipeline::IdleStrategy::kYield,
                                 [](pipeline::IdleAction) { std::this_thread::yield(); });
 }
 
-void SteppedGroup::drain(std::size_t worker) { members_[worker]->worker->drain(); }
+void SteppedGroup::drain(std::size_t worker) {
+  members_[worker]->worker->drain();
+}
 
-std::uint32_t SteppedGroup::capacity() const { return members_[0]->worker->conns4().capacity(); }
+std::uint32_t SteppedGroup::capacity() const {
+  return members_[0]->worker->conns4().capacity();
+}
 
 std::vector<pipeline::PortInfo> SteppedGroup::default_ports() const {
   std::vector<pipeline::PortInfo> ports(config_.ports);
@@ -129,7 +135,9 @@ void SteppedGroup::inject(std::size_t worker, const Bytes& frame, std::size_t po
   members_[worker]->io.inject(static_cast<PortIndex>(port), frame, origin);
 }
 
-bool SteppedGroup::step(std::size_t worker) { return members_[worker]->worker->poll_once(); }
+bool SteppedGroup::step(std::size_t worker) {
+  return members_[worker]->worker->poll_once();
+}
 
 void SteppedGroup::settle() {
   for (bool busy = true; busy;) {
@@ -162,9 +170,8 @@ void SteppedGroup::resolve_requests() {
     while (m->requests.pop(&request, 1) == 1) {
       const auto index = hops_->add(request.port, request.address);
       if (index != core::NextHopIndex::kNone) {
-        hops_->write(index,
-                     pipeline::NextHopWord::make(*core::parse_mac(kPeerMac), request.port,
-                                                 pipeline::NeighbourState::kReachable));
+        hops_->write(index, pipeline::NextHopWord::make(*core::parse_mac(kPeerMac), request.port,
+                                                        pipeline::NeighbourState::kReachable));
       }
     }
   }
@@ -238,8 +245,8 @@ std::string SteppedGroup::balance_error() const {
             std::to_string(b.held) + "; ";
   }
   if (out_of_pool != b.held + offered) {
-    text += std::to_string(out_of_pool) + " frames are out of the pool, " +
-            std::to_string(b.held) + " held and " + std::to_string(offered) + " not received yet";
+    text += std::to_string(out_of_pool) + " frames are out of the pool, " + std::to_string(b.held) +
+            " held and " + std::to_string(offered) + " not received yet";
   }
   return text;
 }
@@ -288,8 +295,8 @@ std::vector<pipeline::PortStatus> SteppedGroup::ports() const {
 std::vector<pipeline::CounterValue> SteppedGroup::counters() const {
   std::vector<pipeline::CounterValue> all;
   for (std::size_t c = 0; c < pipeline::kCounters; ++c) {
-    pipeline::CounterValue value{pipeline::kCounterTable[c].name, pipeline::kCounterTable[c].help,
-                                 {}};
+    pipeline::CounterValue value{
+        pipeline::kCounterTable[c].name, pipeline::kCounterTable[c].help, {}};
     for (const auto& m : members_) {
       value.per_worker.push_back(m->counters.read(static_cast<Counter>(c)));
     }
@@ -321,8 +328,7 @@ core::Result<void> SteppedGroup::dump_connections(
   return {};
 }
 
-void SteppedGroup::dump_threads(
-    const std::function<bool(const pipeline::ConnectionRow&)>& row) {
+void SteppedGroup::dump_threads(const std::function<bool(const pipeline::ConnectionRow&)>& row) {
   const auto wait = [] {
     std::this_thread::yield();
     return true;
@@ -333,10 +339,10 @@ void SteppedGroup::dump_threads(
 }
 
 core::Capabilities SteppedGroup::capabilities() const {
-  return {"stepped",
-          {core::SchedulerKind::kRandom, core::SchedulerKind::kRr},
-          {core::ForwardingMode::kByRule, core::ForwardingMode::kNat,
-           core::ForwardingMode::kFullNat}};
+  return {
+      "stepped",
+      {core::SchedulerKind::kRandom, core::SchedulerKind::kRr},
+      {core::ForwardingMode::kByRule, core::ForwardingMode::kNat, core::ForwardingMode::kFullNat}};
 }
 
 core::Result<core::ApplyReport> SteppedGroup::apply(const core::TablePtr& table) {

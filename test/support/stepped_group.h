@@ -31,8 +31,8 @@ struct SteppedGroupConfig {
   std::size_t frames = 1024;
   std::size_t endpoints = 4096;
   std::size_t next_hops = 1024;
-  bool inverted = false;            ///< owner map turned round
-  bool resolve_neighbours = true;   ///< every neighbour that is asked for answers
+  bool inverted = false;           ///< owner map turned round
+  bool resolve_neighbours = true;  ///< every neighbour that is asked for answers
   std::uint32_t new_flow_budget = 8;
   std::uint32_t half_open_divisor = 4;
   core::ConnTimeouts timeouts;
@@ -104,7 +104,8 @@ class SteppedGroup final : public pipeline::WorkerView, public core::TableSink {
       const pipeline::ConnectionFilter& filter,
       const std::function<bool(const pipeline::ConnectionRow&)>& row) override;
 
-  /// All connections, while the workers run in threads of their own (dump_connections() steps them).
+  /// All connections, while the workers run in threads of their own (dump_connections() steps
+  /// them).
   void dump_threads(const std::function<bool(const pipeline::ConnectionRow&)>& row);
 
   // --- TableSink ---------------------------------------------------------------------------

@@ -12,7 +12,7 @@ namespace sluice::test {
 /// One service port as a dataplane test wants it.
 struct TestService {
   std::string cluster_ip = "10.96.0.1";
-  std::string vip = "";                    ///< load-balancer VIP; "": none
+  std::string vip = "";  ///< load-balancer VIP; "": none
   std::uint16_t port = 80;
   std::uint16_t node_port = 0;
   core::Protocol protocol = core::Protocol::kTcp;
@@ -22,7 +22,7 @@ struct TestService {
   std::vector<std::string> local = {};        ///< of them: on this node
   std::vector<std::string> sources = {};      ///< allowed, of the VIP
   core::SchedulerKind scheduler = core::SchedulerKind::kRr;
-  bool masquerade_external = false;      ///< eTP Cluster by the book; false: mode nat
+  bool masquerade_external = false;  ///< eTP Cluster by the book; false: mode nat
 };
 
 /// Keeps Services by name and makes successive tables of them, with slots and endpoint ids that

@@ -81,7 +81,9 @@ TEST_F(ChangeTest, UdpFlowStaysWhenAnotherEndpointComesOrThePolicyMoves) {
 TEST_F(ChangeTest, UdpSenderFindsAServiceThatComesLater) {
   const Bytes datagram = udp4(kClient, "203.0.113.70", 5000, 161);
   EXPECT_TRUE(group_.exchange(0, datagram).empty());
-  TestService snmp{.cluster_ip = "10.96.0.7", .vip = "203.0.113.70", .port = 161,
+  TestService snmp{.cluster_ip = "10.96.0.7",
+                   .vip = "203.0.113.70",
+                   .port = 161,
                    .protocol = core::Protocol::kUdp};
   tables_.services["snmp"] = snmp;
   apply();
@@ -133,13 +135,13 @@ TEST_F(ChangeTest, TwoHundredTablesDuringTraffic) {
     const auto out = flows(group_.take_sent());
     ASSERT_EQ(out.size(), 16u);
     for (std::uint16_t n = 0; n < 16; ++n) {
-      EXPECT_EQ(out[n], "tcp 198.51.100.7:" + std::to_string(40000 + n) + " > " + backend[n] +
-                            ":8080");
+      EXPECT_EQ(out[n],
+                "tcp 198.51.100.7:" + std::to_string(40000 + n) + " > " + backend[n] + ":8080");
     }
-    EXPECT_EQ(group_.exchange(0, tcp4(kClient2, kVip, static_cast<std::uint16_t>(1000 + swap), 80,
-                                      kSyn))
-                  .size(),
-              1u);
+    EXPECT_EQ(
+        group_.exchange(0, tcp4(kClient2, kVip, static_cast<std::uint16_t>(1000 + swap), 80, kSyn))
+            .size(),
+        1u);
   }
   group_.publisher().collect();
   EXPECT_EQ(group_.publisher().collect(), 1u);

@@ -29,9 +29,10 @@ struct NullClock {
   std::uint64_t now_ns() noexcept;
 };
 
-using FastWorker =
-    Worker<NullIo, NullIndex<core::FlowKey4>, NullIndex<core::FlowKey6>, NullClock>;
+using FastWorker = Worker<NullIo, NullIndex<core::FlowKey4>, NullIndex<core::FlowKey6>, NullClock>;
 /// Keeps poll_once() and all it calls, and nothing of the construction.
-bool poll_for_symbols(FastWorker& worker) noexcept { return worker.poll_once(); }
+bool poll_for_symbols(FastWorker& worker) noexcept {
+  return worker.poll_once();
+}
 
 }  // namespace sluice::pipeline

@@ -58,9 +58,8 @@ using Flows = std::vector<std::string>;
 class PipelineTest : public ::testing::Test {
  protected:
   explicit PipelineTest(const SteppedGroupConfig& config = {}) : group_(config) {
-    tables_.services["web"] = {.vip = kVip,
-                               .node_port = 30080,
-                               .endpoints = {"10.244.1.21:8080", "10.244.2.22:8080"}};
+    tables_.services["web"] = {
+        .vip = kVip, .node_port = 30080, .endpoints = {"10.244.1.21:8080", "10.244.2.22:8080"}};
     tables_.services["web6"] = {
         .cluster_ip = "fd00:96::1", .vip = kVip6, .endpoints = {"[fd00:244::21]:8080"}};
     tables_.services["dns"] = {.cluster_ip = "10.96.0.2",

@@ -136,13 +136,12 @@ TEST_F(ForwardTest, TooBigForTheWayOutIsReportedWithTheMtu) {
   EXPECT_EQ(error.icmp_type(), 3);
   EXPECT_EQ(error.icmp_code(), 4);
   EXPECT_EQ(error.icmp_rest(), 1400u);
-  EXPECT_TRUE(group_.exchange(0, PacketBuilder()
-                                     .eth()
-                                     .ipv4(kClient, kVip)
-                                     .tcp(40000, 80, kAck)
-                                     .payload(1400)
-                                     .build())
-                  .empty());
+  EXPECT_TRUE(
+      group_
+          .exchange(
+              0,
+              PacketBuilder().eth().ipv4(kClient, kVip).tcp(40000, 80, kAck).payload(1400).build())
+          .empty());
   EXPECT_EQ(count(Counter::kHopTooBig), 1u);
 }
 

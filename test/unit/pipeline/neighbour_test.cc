@@ -15,10 +15,8 @@ class NeighbourTest : public PipelineTest {
 
 // F37
 TEST_F(NeighbourTest, ArpForAVipIsAnsweredWhileTheServiceIsThere) {
-  const Bytes request = PacketBuilder()
-                            .eth(kPeerMac, kBroadcastMac)
-                            .arp_request("198.51.100.1", kVip)
-                            .build();
+  const Bytes request =
+      PacketBuilder().eth(kPeerMac, kBroadcastMac).arp_request("198.51.100.1", kVip).build();
   const auto out = group_.exchange(0, request);
   ASSERT_EQ(out.size(), 1u);
   EXPECT_EQ(out[0].bytes, PacketBuilder()
@@ -32,49 +30,51 @@ TEST_F(NeighbourTest, ArpForAVipIsAnsweredWhileTheServiceIsThere) {
 }
 
 TEST_F(NeighbourTest, SolicitationForAVipIsAnswered) {
-  const auto out = group_.exchange(0, PacketBuilder()
-                                          .eth()
-                                          .ipv6("fd00:198::1", kVip6, 255)
-                                          .neighbor_solicitation(kVip6)
-                                          .build());
+  const auto out = group_.exchange(
+      0,
+      PacketBuilder().eth().ipv6("fd00:198::1", kVip6, 255).neighbor_solicitation(kVip6).build());
   ASSERT_EQ(out.size(), 1u);
   const PacketView answer(out[0].bytes);
   EXPECT_EQ(answer.icmp_type(), 136);
   EXPECT_EQ(answer.ttl(), 255);
   EXPECT_EQ(answer.checksum_error(), "");
-  EXPECT_EQ(answer.icmp_rest() >> 29, 3u);  // solicited, override
+  EXPECT_EQ(answer.icmp_rest() >> 29, 3u);       // solicited, override
   EXPECT_EQ(answer.payload().size(), 16u + 8u);  // target and link-layer option
   EXPECT_EQ(count(Counter::kNdAnswered), 1u);
 }
 
 // F38
 TEST_F(NeighbourTest, OtherTargetsAndForwardedSolicitationsAreNotAnswered) {
-  EXPECT_TRUE(group_.exchange(0, PacketBuilder()
-                                     .eth()
-                                     .ipv6("fd00:198::1", "fd00:198::99", 255)
-                                     .neighbor_solicitation("fd00:198::99")
-                                     .build())
+  EXPECT_TRUE(group_
+                  .exchange(0, PacketBuilder()
+                                   .eth()
+                                   .ipv6("fd00:198::1", "fd00:198::99", 255)
+                                   .neighbor_solicitation("fd00:198::99")
+                                   .build())
                   .empty());
-  EXPECT_TRUE(group_.exchange(0, PacketBuilder()
-                                     .eth()
-                                     .ipv6("fd00:198::1", kVip6, 254)
-                                     .neighbor_solicitation(kVip6)
-                                     .build())
+  EXPECT_TRUE(group_
+                  .exchange(0, PacketBuilder()
+                                   .eth()
+                                   .ipv6("fd00:198::1", kVip6, 254)
+                                   .neighbor_solicitation(kVip6)
+                                   .build())
                   .empty());
-  EXPECT_TRUE(group_.exchange(0, PacketBuilder()
-                                     .eth(kPeerMac, kBroadcastMac)
-                                     .arp_request("198.51.100.1", "198.51.100.99")
-                                     .build())
+  EXPECT_TRUE(group_
+                  .exchange(0, PacketBuilder()
+                                   .eth(kPeerMac, kBroadcastMac)
+                                   .arp_request("198.51.100.1", "198.51.100.99")
+                                   .build())
                   .empty());
   EXPECT_EQ(count(Counter::kNdInvalid), 1u);
   EXPECT_EQ(count(Counter::kHostArpNd), 2u);
 }
 
 TEST_F(NeighbourTest, ClusterIpsAreNeverAnswered) {
-  EXPECT_TRUE(group_.exchange(0, PacketBuilder()
-                                     .eth(kPeerMac, kBroadcastMac)
-                                     .arp_request("198.51.100.1", "10.96.0.1")
-                                     .build())
+  EXPECT_TRUE(group_
+                  .exchange(0, PacketBuilder()
+                                   .eth(kPeerMac, kBroadcastMac)
+                                   .arp_request("198.51.100.1", "10.96.0.1")
+                                   .build())
                   .empty());
 }
 
@@ -92,9 +92,8 @@ TEST_F(NeighbourTest, EchoToAVipIsAnsweredOfBothFamilies) {
 }
 
 TEST_F(NeighbourTest, NewVipIsToldThriceAndOldOnesAreNot) {
-  tables_.services["late"] = {.cluster_ip = "10.96.0.9",
-                              .vip = "203.0.113.99",
-                              .endpoints = {"10.244.1.21:8080"}};
+  tables_.services["late"] = {
+      .cluster_ip = "10.96.0.9", .vip = "203.0.113.99", .endpoints = {"10.244.1.21:8080"}};
   tables_.services["late6"] = {
       .cluster_ip = "fd00:96::9", .vip = "fd00:203::99", .endpoints = {"[fd00:244::21]:8080"}};
   apply();

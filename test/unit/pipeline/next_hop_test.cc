@@ -112,10 +112,8 @@ TEST(NextHopDirectory, IndicesStayAndTheLimitIsKept) {
   EXPECT_NE(a, b);
   EXPECT_EQ(hops.add(PortIndex{0}, *core::parse_address("10.0.0.1")), a);
   EXPECT_EQ(hops.find(PortIndex{0}, *core::parse_address("fd00::1")), c);
-  EXPECT_EQ(hops.add(PortIndex{0}, *core::parse_address("10.0.0.9")),
-            core::NextHopIndex::kNone);
-  EXPECT_EQ(hops.find(PortIndex{0}, *core::parse_address("10.0.0.9")),
-            core::NextHopIndex::kNone);
+  EXPECT_EQ(hops.add(PortIndex{0}, *core::parse_address("10.0.0.9")), core::NextHopIndex::kNone);
+  EXPECT_EQ(hops.find(PortIndex{0}, *core::parse_address("10.0.0.9")), core::NextHopIndex::kNone);
   EXPECT_EQ(hops.read(pipeline::kHostHop).state(), NeighbourState::kHost);
 }
 

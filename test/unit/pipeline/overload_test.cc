@@ -66,9 +66,9 @@ TEST_F(FullTableTest, EstablishedFlowsOutliveAFlood) {
   }
   EXPECT_GT(count(Counter::kConnEvicted), 2000u);
   for (std::uint16_t n = 0; n < 20; ++n) {
-    EXPECT_EQ(sent(0, tcp4(kClient, kVip, static_cast<std::uint16_t>(40000 + n), 80, kAck)),
-              Flows{"tcp 198.51.100.7:" + std::to_string(40000 + n) + " > " + backend[n] +
-                    ":8080"});
+    EXPECT_EQ(
+        sent(0, tcp4(kClient, kVip, static_cast<std::uint16_t>(40000 + n), 80, kAck)),
+        Flows{"tcp 198.51.100.7:" + std::to_string(40000 + n) + " > " + backend[n] + ":8080"});
   }
   group_.run_ms(1'000'000, 4000);
   EXPECT_EQ(group_.connections(), 0u);

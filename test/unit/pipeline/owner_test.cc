@@ -82,17 +82,17 @@ TEST_P(OwnerTest, InvertedMapHandsEverySteeredPacketOver) {
   EXPECT_EQ(count(Counter::kHandoverReceived), count(Counter::kHandoverSent));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Workers, OwnerTest,
-    ::testing::Values(OwnerCase{1, false, false}, OwnerCase{1, true, true},
-                      OwnerCase{2, false, false}, OwnerCase{2, true, false},
-                      OwnerCase{2, true, true}, OwnerCase{3, true, false},
-                      OwnerCase{4, false, true}, OwnerCase{4, true, false},
-                      OwnerCase{4, true, true}),
-    [](const auto& test) {
-      return std::to_string(test.param.workers) + (test.param.inverted ? "Inverted" : "Plain") +
-             (test.param.fullnat ? "FullNat" : "Nat");
-    });
+INSTANTIATE_TEST_SUITE_P(Workers, OwnerTest,
+                         ::testing::Values(OwnerCase{1, false, false}, OwnerCase{1, true, true},
+                                           OwnerCase{2, false, false}, OwnerCase{2, true, false},
+                                           OwnerCase{2, true, true}, OwnerCase{3, true, false},
+                                           OwnerCase{4, false, true}, OwnerCase{4, true, false},
+                                           OwnerCase{4, true, true}),
+                         [](const auto& test) {
+                           return std::to_string(test.param.workers) +
+                                  (test.param.inverted ? "Inverted" : "Plain") +
+                                  (test.param.fullnat ? "FullNat" : "Nat");
+                         });
 
 SteppedGroupConfig small_rings() {
   SteppedGroupConfig config;
@@ -146,7 +146,8 @@ TEST_F(RingTest, DrainEmptiesRingsAndQueues) {
 
 // F22: a direct connection to the backend that shares the tuple of a finished translated one.
 TEST_F(RingTest, DirectFlowClearsAFinishedEntryWithItsReverseKey) {
-  for (const std::uint16_t sport : std::initializer_list<std::uint16_t>{40000, 40001, 40002, 40003}) {
+  for (const std::uint16_t sport :
+       std::initializer_list<std::uint16_t>{40000, 40001, 40002, 40003}) {
     const std::string backend = establish(sport);
     group_.exchange(0, tcp4(kClient, kVip, sport, 80, kFin | kAck));
     group_.exchange(0, tcp4(backend, kClient, 8080, sport, kFin | kAck));

@@ -100,8 +100,7 @@ TEST(NextHopDirectoryThreads, ReadersFindWholeNames) {
     }
   });
   for (std::uint32_t n = 1; n < 500; ++n) {
-    const auto index =
-        hops.add(pipeline::PortIndex{0}, core::IpAddress(core::Be32::from_host(n)));
+    const auto index = hops.add(pipeline::PortIndex{0}, core::IpAddress(core::Be32::from_host(n)));
     hops.write(index, pipeline::NextHopWord::make({}, pipeline::PortIndex{0},
                                                   pipeline::NeighbourState::kReachable));
   }

@@ -24,7 +24,8 @@ TEST(Counters, NamesAreUniqueLowerCaseAndExplained) {
   std::set<std::string_view> names;
   for (const pipeline::CounterInfo& info : pipeline::kCounterTable) {
     EXPECT_TRUE(names.insert(info.name).second) << info.name;
-    EXPECT_EQ(info.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string_view::npos);
+    EXPECT_EQ(info.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"),
+              std::string_view::npos);
     EXPECT_NE(info.name.find('_'), std::string_view::npos) << info.name;
     EXPECT_FALSE(info.help.empty());
   }
