@@ -19,7 +19,7 @@ OWNER = {"normal": "", "inverted": "test-owner-map: inverted\n"}
 
 @pytest.fixture(params=list(OWNER))
 def served(request, net):
-    """A sluiced with the standard Services; with every packet handed over too."""
+    """A sluiced with the standard Services; once more with inverted ownership."""
     net.start_sluiced(WORKERS, OWNER[request.param])
     net.apply(objects.standard())
     net.owner = request.param
