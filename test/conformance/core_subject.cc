@@ -5,13 +5,11 @@
 #include <set>
 #include <utility>
 
-#include "control/compile/compiler.h"
 #include "dataplane/core/fwd/decide.h"
-#include "dataplane/core/fwd/invariants.h"
 #include "dataplane/core/sched/pick.h"
 #include "test/conformance/affinity_memory.h"
+#include "test/conformance/case_cluster.h"
 #include "test/conformance/compute_cases.h"
-#include "test/conformance/host_side.h"
 #include "test/support/net_namespace.h"
 
 namespace sluice::conformance {
@@ -56,97 +54,32 @@ std::string join(const std::set<std::string>& items) {
 class Run {
  public:
   Run(const Case& c, bool sockets)
-      : case_(c),
-        ids_({}),
-        compiler_(compile::Profile::kNftables, ids_),
-        host_side_(c.node, sockets, [this]() -> const compile::Compiled& { return put_in_force(); }) {
-    if (!c.steps.empty() && std::holds_alternative<Unsynced>(c.steps.front())) {
-      awaited_ = {"services", "endpointSlices"};
-    }
-    model::Delta delta;
-    delta.services = c.services;
-    delta.slices = c.slices;
-    set_node(c.node, delta);
-    sync(delta);
+      : case_(c), cluster_(c, sockets, [this](const compile::Compiled& now) {
+          memory_.forget_departed(*now.table);
+        }) {
+    cluster_.start();
   }
 
   Outcome finish() {
     for (const Step& step : case_.steps) {
       std::visit([this](const auto& s) { perform(s); }, step);
     }
+    const auto& failures = cluster_.failures();
+    outcome_.failures.insert(outcome_.failures.end(), failures.begin(), failures.end());
     return std::move(outcome_);
   }
 
  private:
-  void set_node(const NodeSetup& setup, model::Delta& delta) {
-    node_ = setup;
-    host_side_.set_node(setup);
-    host_ = {};
-    for (const core::IpAddress& a : setup.host_addresses) {
-      host_.addresses.push_back({a, "eth0"});
-    }
-    if (setup.absent) {
-      delta.deleted_nodes.push_back(setup.node.name);
-    } else {
-      delta.nodes.push_back(setup.node);
-    }
-    delta.service_cidrs.push_back({"kubernetes", setup.service_cidrs});
-  }
-
-  void sync(const model::Delta& delta) {
-    const model::ChangeSet changes = model::apply(state_, delta);
-    if (!awaited_.empty()) {
-      return;  // SY-1: only accumulates
-    }
-    auto compiled = compiler_.update(state_, changes, node_.config, host_);
-    if (!compiled) {
-      outcome_.failures.push_back("compile: " + compiled.error().message);
-      return;
-    }
-    wanted_ = std::move(*compiled);
-    if (const auto sound = core::check_table(*wanted_.table); !sound) {
-      outcome_.failures.push_back("invariant: " + sound.error().message);
-    }
-    host_side_.sync();
-  }
-
-  /// A run of the sync loop was successful.
-  const compile::Compiled& put_in_force() {
-    compiled_ = wanted_;
-    if (compiled_.table != nullptr) {
-      memory_.forget_departed(*compiled_.table);
-    }
-    return compiled_;
-  }
-
-  void perform(const Apply& step) {
-    model::Delta delta;
-    delta.services = step.services;
-    delta.slices = step.slices;
-    if (step.node) {
-      set_node(*step.node, delta);
-    }
-    sync(delta);
-  }
-
-  void perform(const Delete& step) {
-    model::Delta delta;
-    delta.deleted_services = step.services;
-    delta.deleted_slices = step.slices;
-    sync(delta);
-  }
-
+  void perform(const Apply& step) { cluster_.perform(step); }
+  void perform(const Delete& step) { cluster_.perform(step); }
+  void perform(const Synced& step) { cluster_.perform(step); }
+  void perform(const Unsynced&) {}  // the run began with it
   void perform(const Advance& step) {
     memory_.advance(step.seconds);
-    host_side_.advance(step.seconds);
-  }
-  void perform(const Unsynced&) {}  // the run began with it
-  void perform(const Synced& step) {
-    awaited_.erase(step.list);
-    sync({});
+    cluster_.advance(step.seconds);
   }
   void perform(const HostStep& step) {
-    const auto failures = host_side_.perform(step.kind, step.value);
+    const auto failures = cluster_.perform(step);
     if (!failures) {
       outcome_.not_applicable = "'" + step.kind + "' asks a server or an adapter that core is not";
       return;
@@ -163,12 +96,13 @@ class Run {
       fail("probe", "addresses", "unparsable");
       return;
     }
-    if (compiled_.table == nullptr) {
+    if (cluster_.in_force().table == nullptr) {
       expect("probe before the first table", probe.verdict, "pass");
       return;
     }
     // A host process owns its address at that moment, listed or not.
-    const core::TablePtr table = probe.from_kind == "node" ? with_local(*src) : compiled_.table;
+    const core::TablePtr table = probe.from_kind == "node" ? cluster_.table_with_local(*src)
+                                                           : cluster_.in_force().table;
     core::Flow flow;
     flow.tuple = {*src, *dst, probe.sport != 0 ? probe.sport : kAnyPort, probe.port,
                   protocol_of(probe.protocol)};
@@ -181,15 +115,6 @@ class Run {
     if (probe.verdict == "forward" && decision.verdict == core::FlowVerdict::kForward) {
       judge_forward(probe, flow, decision, what);
     }
-  }
-
-  core::TablePtr with_local(const core::IpAddress& address) {
-    compile::HostState host = host_;
-    host.addresses.push_back({address, "eth0"});
-    compile::IdRegistry ids({});
-    auto compiled = compile::compile_full(state_, node_.config, host, compile::Profile::kNftables,
-                                          ids);
-    return compiled ? compiled->table : compiled_.table;
   }
 
   void judge_forward(const Probe& probe, const core::Flow& flow, const core::Decision& decision,
@@ -286,19 +211,11 @@ class Run {
   }
 
   const Case& case_;
-  compile::IdRegistry ids_;
-  compile::Compiler compiler_;
-  model::ClusterState state_;
-  NodeSetup node_;
-  compile::HostState host_;
-  std::set<std::string> awaited_;  ///< lists that are not complete yet
-  compile::Compiled wanted_;       ///< newest
-  compile::Compiled compiled_;     ///< in force
   core::SchedulerState scheduler_{1024, 0, 1, 1};
   AffinityMemory memory_;
   std::map<std::string, std::string> picks_;
   Outcome outcome_;
-  HostSide host_side_;  ///< last: its thread ends first
+  CaseCluster cluster_;
 };
 
 /// The case asks servers, so it needs sockets.
