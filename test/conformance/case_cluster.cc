@@ -1,0 +1,100 @@
+#include "test/conformance/case_cluster.h"
+
+#include <utility>
+
+#include "dataplane/core/fwd/invariants.h"
+
+namespace sluice::conformance {
+
+CaseCluster::CaseCluster(const Case& c, bool sockets, InForce in_force)
+    : case_(c),
+      on_in_force_(std::move(in_force)),
+      ids_({}),
+      compiler_(compile::Profile::kNftables, ids_),
+      host_side_(c.node, sockets, [this]() -> const compile::Compiled& { return put_in_force(); }) {
+  if (!c.steps.empty() && std::holds_alternative<Unsynced>(c.steps.front())) {
+    awaited_ = {"services", "endpointSlices"};
+  }
+}
+
+void CaseCluster::start() {
+  model::Delta delta;
+  delta.services = case_.services;
+  delta.slices = case_.slices;
+  set_node(case_.node, delta);
+  sync(delta);
+}
+
+void CaseCluster::set_node(const NodeSetup& setup, model::Delta& delta) {
+  node_ = setup;
+  host_side_.set_node(setup);
+  host_ = {};
+  for (const core::IpAddress& a : setup.host_addresses) {
+    host_.addresses.push_back({a, "eth0"});
+  }
+  if (setup.absent) {
+    delta.deleted_nodes.push_back(setup.node.name);
+  } else {
+    delta.nodes.push_back(setup.node);
+  }
+  delta.service_cidrs.push_back({"kubernetes", setup.service_cidrs});
+}
+
+void CaseCluster::sync(const model::Delta& delta) {
+  const model::ChangeSet changes = model::apply(state_, delta);
+  if (!awaited_.empty()) {
+    return;  // SY-1: only accumulates
+  }
+  auto compiled = compiler_.update(state_, changes, node_.config, host_);
+  if (!compiled) {
+    failures_.push_back("compile: " + compiled.error().message);
+    return;
+  }
+  wanted_ = std::move(*compiled);
+  if (const auto sound = core::check_table(*wanted_.table); !sound) {
+    failures_.push_back("invariant: " + sound.error().message);
+  }
+  host_side_.sync();
+}
+
+/// A run of the sync loop was successful.
+const compile::Compiled& CaseCluster::put_in_force() {
+  compiled_ = wanted_;
+  if (compiled_.table != nullptr) {
+    on_in_force_(compiled_);
+  }
+  return compiled_;
+}
+
+void CaseCluster::perform(const Apply& step) {
+  model::Delta delta;
+  delta.services = step.services;
+  delta.slices = step.slices;
+  if (step.node) {
+    set_node(*step.node, delta);
+  }
+  sync(delta);
+}
+
+void CaseCluster::perform(const Delete& step) {
+  model::Delta delta;
+  delta.deleted_services = step.services;
+  delta.deleted_slices = step.slices;
+  sync(delta);
+}
+
+void CaseCluster::perform(const Synced& step) {
+  awaited_.erase(step.list);
+  sync({});
+}
+
+core::TablePtr CaseCluster::table_with_local(const core::IpAddress& address) const {
+  compile::HostState host = host_;
+  host.addresses.push_back({address, "eth0"});
+  compile::IdRegistry ids({});
+  auto compiled =
+      compile::compile_full(state_, node_.config, host, compile::Profile::kNftables, ids);
+  return compiled ? compiled->table : compiled_.table;
+}
+
+}  // namespace sluice::conformance

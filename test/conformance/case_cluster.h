@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "control/compile/compiler.h"
+#include "test/conformance/case.h"
+#include "test/conformance/host_side.h"
+
+namespace sluice::conformance {
+
+/// The control side of one case, for every subject: the cluster's objects, the compiler and the
+/// sync loop. Thread: one. Time is the case's own.
+class CaseCluster {
+ public:
+  /// A successful run of the sync loop has put this in force.
+  using InForce = std::function<void(const compile::Compiled&)>;
+
+  /// @param c        outlives this
+  /// @param sockets  the case asks servers, see HostSide
+  CaseCluster(const Case& c, bool sockets, InForce in_force);
+
+  /// The first sync, unless the case begins unsynced.
+  void start();
+
+  void perform(const Apply& step);
+  void perform(const Delete& step);
+  void perform(const Synced& step);
+  void advance(double seconds) { host_side_.advance(seconds); }
+  [[nodiscard]] std::optional<std::vector<std::string>> perform(const HostStep& step) {
+    return host_side_.perform(step.kind, step.value);
+  }
+
+  [[nodiscard]] const NodeSetup& node() const { return node_; }
+  /// Empty before the first successful sync.
+  [[nodiscard]] const compile::Compiled& in_force() const { return compiled_; }
+  /// The table in force, compiled from scratch, when the host has one more address: a host process
+  /// owns the address it sends from at that moment, listed or not.
+  [[nodiscard]] core::TablePtr table_with_local(const core::IpAddress& address) const;
+
+  /// What went wrong outside probes: refused by the compiler, a violated invariant.
+  [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }
+
+ private:
+  void set_node(const NodeSetup& setup, model::Delta& delta);
+  void sync(const model::Delta& delta);
+  const compile::Compiled& put_in_force();
+
+  const Case& case_;
+  InForce on_in_force_;
+  compile::IdRegistry ids_;
+  compile::Compiler compiler_;
+  model::ClusterState state_;
+  NodeSetup node_;
+  compile::HostState host_;
+  std::set<std::string> awaited_;  ///< lists that are not complete yet
+  compile::Compiled wanted_;       ///< newest
+  compile::Compiled compiled_;     ///< in force
+  std::vector<std::string> failures_;
+  HostSide host_side_;  ///< last: its thread ends first
+};
+
+}  // namespace sluice::conformance
