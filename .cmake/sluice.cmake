@@ -50,7 +50,7 @@ add_custom_target(sluice_tests)
 add_custom_target(sluice_thread_tests)
 
 # sluice_test(name SOURCES a_test.cc ... DEPS lib ... [LABELS ...])   one GoogleTest binary in ctest.
-# Label "threads": the tests start threads of their own, so they also run under ThreadSanitizer.
+# All have the label "gtest". Label "threads": the tests start threads of their own, so they also run under ThreadSanitizer.
 function(sluice_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -61,9 +61,7 @@ function(sluice_test name)
   if("threads" IN_LIST ARG_LABELS)
     add_dependencies(sluice_thread_tests ${name})
   endif()
-  if(ARG_LABELS)
-    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
-  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "gtest;${ARG_LABELS}")
 endfunction()
 
 # DPDK by pkg-config without its own -march (it would come last and win) and without its -l list of
