@@ -97,4 +97,21 @@ core::TablePtr CaseCluster::table_with_local(const core::IpAddress& address) con
   return compiled ? compiled->table : compiled_.table;
 }
 
+void CaseCluster::own_also(const std::optional<core::IpAddress>& address) {
+  if (compiled_.table == nullptr) {
+    return;
+  }
+  compile::HostState host = host_;
+  if (address) {
+    host.addresses.push_back({*address, "eth0"});
+  }
+  auto compiled = compiler_.update(state_, {}, node_.config, host);
+  if (!compiled) {
+    failures_.push_back("compile: " + compiled.error().message);
+    return;
+  }
+  compiled_ = std::move(*compiled);
+  on_in_force_(compiled_);
+}
+
 }  // namespace sluice::conformance

@@ -41,6 +41,8 @@ class CaseCluster {
   /// The table in force, compiled from scratch, when the host has one more address: a host process
   /// owns the address it sends from at that moment, listed or not.
   [[nodiscard]] core::TablePtr table_with_local(const core::IpAddress& address) const;
+  /// The same in force, by an update as a daemon makes it. nullopt: the host's own addresses again.
+  void own_also(const std::optional<core::IpAddress>& address);
 
   /// What went wrong outside probes: refused by the compiler, a violated invariant.
   [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }

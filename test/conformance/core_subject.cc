@@ -85,7 +85,7 @@ class Run {
       return;
     }
     for (const std::string& failure : *failures) {
-      outcome_.failures.push_back(failure + " " + rules());
+      outcome_.failures.push_back(failure + " " + rules_text(case_));
     }
   }
 
@@ -101,8 +101,8 @@ class Run {
       return;
     }
     // A host process owns its address at that moment, listed or not.
-    const core::TablePtr table = probe.from_kind == "node" ? cluster_.table_with_local(*src)
-                                                           : cluster_.in_force().table;
+    const core::TablePtr table =
+        probe.from_kind == "node" ? cluster_.table_with_local(*src) : cluster_.in_force().table;
     core::Flow flow;
     flow.tuple = {*src, *dst, probe.sport != 0 ? probe.sport : kAnyPort, probe.port,
                   protocol_of(probe.protocol)};
@@ -127,8 +127,8 @@ class Run {
       judge_source(probe, flow, decision, e, what + " to " + identity);
     }
     if (probe.endpoints) {
-      expect(what + " endpoints",
-             join({probe.endpoints->begin(), probe.endpoints->end()}), join(got));
+      expect(what + " endpoints", join({probe.endpoints->begin(), probe.endpoints->end()}),
+             join(got));
     }
     if (!probe.affinity.empty()) {
       expect(what + " affinity", probe.affinity,
@@ -199,15 +199,8 @@ class Run {
   }
 
   void fail(const std::string& what, const std::string& wanted, const std::string& got) {
-    outcome_.failures.push_back(what + ": expected " + wanted + ", got " + got + " " + rules());
-  }
-
-  [[nodiscard]] std::string rules() const {
-    std::string out;
-    for (const std::string& rule : case_.spec) {
-      out += (out.empty() ? "" : " ") + rule;
-    }
-    return "[" + out + "]";
+    outcome_.failures.push_back(what + ": expected " + wanted + ", got " + got + " " +
+                                rules_text(case_));
   }
 
   const Case& case_;
@@ -272,6 +265,8 @@ class CoreSubject : public Subject {
 
 }  // namespace
 
-std::unique_ptr<Subject> make_core_subject() { return std::make_unique<CoreSubject>(); }
+std::unique_ptr<Subject> make_core_subject() {
+  return std::make_unique<CoreSubject>();
+}
 
 }  // namespace sluice::conformance

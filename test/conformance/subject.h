@@ -15,7 +15,18 @@ struct Outcome {
   std::vector<std::string> failures;
   /// Set: the subject cannot run this case, and why.
   std::optional<std::string> not_applicable;
+  /// Parts of a case that the subject cannot run, and why; the rest was judged.
+  std::vector<std::string> skipped;
 };
+
+/// "[A-1 A-2]": the rules a case is about.
+[[nodiscard]] inline std::string rules_text(const Case& c) {
+  std::string out;
+  for (const std::string& rule : c.spec) {
+    out += (out.empty() ? "" : " ") + rule;
+  }
+  return "[" + out + "]";
+}
 
 /// Something that is run against the cases. One instance runs all of them, one after the other.
 class Subject {

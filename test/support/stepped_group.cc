@@ -89,6 +89,7 @@ void SteppedGroup::add_member(std::size_t index) {
   worker.index = index;
   worker.workers = config_.workers;
   worker.new_flow_budget = config_.new_flow_budget;
+  worker.seed = config_.seed;
   const pipeline::WorkerLinks links{publisher_->cell(), *rings_,     *owners_,    *hops_,
                                     *counts_,           m->counters, m->requests, m->dumps};
   m->worker = std::make_unique<TestWorker>(
