@@ -17,8 +17,9 @@ namespace {
 
 class ServiceCompiler {
  public:
-  ServiceCompiler(const model::Service& service, const NodeContext& node, IdRegistry& ids)
-      : service_(service), node_(node), ids_(ids) {}
+  ServiceCompiler(const model::Service& service, const NodeContext& node, IdRegistry& ids,
+                  ServiceTrace* trace)
+      : service_(service), node_(node), ids_(ids), trace_(trace) {}
 
   ServiceResult run(const std::vector<const model::EndpointSlice*>& slices) {
     compile(slices);
@@ -67,8 +68,18 @@ class ServiceCompiler {
     placed.slot = *slot;
     describe(family, port, placed.block);
     place_endpoints(*slot, merged, placed.block, report);
-    select_endpoints(merged, node_, placed.block);
+    const bool traced = trace_ != nullptr && trace_->wanted == placed.key;
+    if (traced) {
+      trace_->merged = std::move(merged);
+      select_endpoints(trace_->merged, node_, placed.block, trace_->selection);
+    } else {
+      select_endpoints(merged, node_, placed.block);
+    }
     set_empty_verdicts(node_.profile, placed.block);
+    if (traced) {
+      trace_->block = placed.block;
+      trace_->found = true;
+    }
     result_.blocks.push_back(std::move(placed));
   }
 
@@ -141,6 +152,7 @@ class ServiceCompiler {
   const model::Service& service_;
   const NodeContext& node_;
   IdRegistry& ids_;
+  ServiceTrace* trace_;
   NormalService normal_;
   ServiceResult result_;
 };
@@ -149,8 +161,8 @@ class ServiceCompiler {
 
 ServiceResult compile_service(const model::Service& service,
                               const std::vector<const model::EndpointSlice*>& slices,
-                              const NodeContext& node, IdRegistry& ids) {
-  return ServiceCompiler(service, node, ids).run(slices);
+                              const NodeContext& node, IdRegistry& ids, ServiceTrace* trace) {
+  return ServiceCompiler(service, node, ids, trace).run(slices);
 }
 
 }  // namespace sluice::compile

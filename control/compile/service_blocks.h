@@ -5,6 +5,7 @@
 #include "control/compile/compile.h"
 #include "control/compile/id_registry.h"
 #include "control/compile/node_context.h"
+#include "control/compile/select.h"
 
 namespace sluice::compile {
 
@@ -23,11 +24,22 @@ struct ServiceResult {
   bool short_of_ids = false;  ///< something was refused for want of a slot or an id
 };
 
+/// Written by compile_service() for one service port and family, for explain.
+struct ServiceTrace {
+  ServicePortKey wanted;
+  std::vector<MergedEndpoint> merged;  ///< in the order of the block's endpoints
+  SelectionRecord selection;
+  core::ServicePort block;  ///< its endpoint ids are of the registry that was given
+  bool found = false;       ///< the Service has this port
+};
+
 /// Applies the rules of sections 2..14 to one Service and its slices.
 /// @param slices sorted by name
 /// @param ids    asked for slots and endpoint ids; otherwise the function is pure
+/// @param trace  nullptr: nobody listens
 [[nodiscard]] ServiceResult compile_service(const model::Service& service,
                                             const std::vector<const model::EndpointSlice*>& slices,
-                                            const NodeContext& node, IdRegistry& ids);
+                                            const NodeContext& node, IdRegistry& ids,
+                                            ServiceTrace* trace = nullptr);
 
 }  // namespace sluice::compile

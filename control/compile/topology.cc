@@ -10,35 +10,34 @@ bool names(const std::vector<std::string>& hints, const std::string& wanted) {
   return std::find(hints.begin(), hints.end(), wanted) != hints.end();
 }
 
-/// Whether every ready endpoint has a hint of this level and at least one names us.
-struct Level {
-  bool complete = true;
-  bool names_us = false;
-  void add(const std::vector<std::string>& hints, const std::string& us) {
-    complete = complete && !hints.empty();
-    names_us = names_us || names(hints, us);
+void add(HintLevel& level, const MergedEndpoint& endpoint, const std::vector<std::string>& hints,
+         const std::string& us) {
+  if (hints.empty() && level.without == nullptr) {
+    level.without = &endpoint;
   }
-  [[nodiscard]] bool applies() const { return complete && names_us; }
-};
+  level.names_us = level.names_us || names(hints, us);
+}
 
 }  // namespace
 
-TopologyMode topology_mode(const std::vector<MergedEndpoint>& endpoints, const NodeContext& node) {
+TopologyChoice choose_topology(const std::vector<MergedEndpoint>& endpoints,
+                               const NodeContext& node) {
+  TopologyChoice choice;
   if (node.profile == Profile::kHns) {  // T-7: Windows never consults hints
-    return TopologyMode::kNone;
+    return choice;
   }
-  Level same_node;
-  Level same_zone;
   for (const MergedEndpoint& e : endpoints) {
     if (e.conditions.ready) {
-      same_node.add(e.source->for_nodes, node.node_name);
-      same_zone.add(e.source->for_zones, node.zone);
+      add(choice.same_node, e, e.source->for_nodes, node.node_name);
+      add(choice.same_zone, e, e.source->for_zones, node.zone);
     }
   }
-  if (same_node.applies()) {
-    return TopologyMode::kSameNode;
+  if (choice.same_node.applies()) {
+    choice.mode = TopologyMode::kSameNode;
+  } else if (choice.same_zone.applies()) {
+    choice.mode = TopologyMode::kSameZone;
   }
-  return same_zone.applies() ? TopologyMode::kSameZone : TopologyMode::kNone;
+  return choice;
 }
 
 bool available(const MergedEndpoint& endpoint, TopologyMode mode, const NodeContext& node) {

@@ -36,6 +36,8 @@ class CaseCluster {
   }
 
   [[nodiscard]] const NodeSetup& node() const { return node_; }
+  /// The newest objects.
+  [[nodiscard]] const model::ClusterState& state() const { return state_; }
   /// Empty before the first successful sync.
   [[nodiscard]] const compile::Compiled& in_force() const { return compiled_; }
   /// The table in force, compiled from scratch, when the host has one more address: a host process

@@ -10,6 +10,7 @@
 #include "test/conformance/affinity_memory.h"
 #include "test/conformance/case_cluster.h"
 #include "test/conformance/compute_cases.h"
+#include "test/conformance/explain_check.h"
 #include "test/support/net_namespace.h"
 
 namespace sluice::conformance {
@@ -112,6 +113,11 @@ class Run {
     const std::string what = probe.from_kind + " " + probe.from_ip + " -> " + probe.to + ":" +
                              std::to_string(probe.port) + "/" + probe.protocol;
     expect(what, probe.verdict, text_of(decision.verdict));
+    const compile::ExplainInput asked{*table, flow, &cluster_.state(), cluster_.node().config,
+                                      compile::Profile::kNftables};
+    for (const std::string& failure : check_explain(asked, decision, probe)) {
+      outcome_.failures.push_back(what + " explain: " + failure + " " + rules());
+    }
     if (probe.verdict == "forward" && decision.verdict == core::FlowVerdict::kForward) {
       judge_forward(probe, flow, decision, what);
     }
