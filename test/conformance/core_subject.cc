@@ -116,7 +116,7 @@ class Run {
     const compile::ExplainInput asked{*table, flow, &cluster_.state(), cluster_.node().config,
                                       compile::Profile::kNftables};
     for (const std::string& failure : check_explain(asked, decision, probe)) {
-      outcome_.failures.push_back(what + " explain: " + failure + " " + rules());
+      outcome_.failures.push_back(what + " explain: " + failure + " " + rules_text(case_));
     }
     if (probe.verdict == "forward" && decision.verdict == core::FlowVerdict::kForward) {
       judge_forward(probe, flow, decision, what);
