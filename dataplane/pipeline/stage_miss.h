@@ -126,8 +126,8 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     return;
   }
   constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck | core::kTcpRst;
-  if (f.protocol == core::kIpProtoTcp && (f.tcp_flags & kOpening) != core::kTcpSyn) {
-    reject(i);  // a connection this node does not know: fail at once (F13)
+  if (f.protocol != core::kIpProtoUdp && (f.tcp_flags & kOpening) != core::kTcpSyn) {
+    reject(i);  // a TCP or SCTP connection this node does not know: fail at once (F13)
     return;
   }
   if (burst_full_ && opened_in_poll_ >= config_.new_flow_budget) {

@@ -72,26 +72,6 @@ ConnState next_state(ConnState state, Direction direction, std::uint8_t signal, 
   }
 }
 
-std::uint8_t sctp_signal(std::uint8_t first_chunk_type) noexcept {
-  switch (first_chunk_type) {
-    case 1:  // INIT
-      return kTcpSyn;
-    case 2:  // INIT ACK
-      return kTcpSyn | kTcpAck;
-    case 10:  // COOKIE ECHO
-    case 11:  // COOKIE ACK
-      return kTcpAck;
-    case 6:  // ABORT
-      return kTcpRst;
-    case 7:   // SHUTDOWN
-    case 8:   // SHUTDOWN ACK
-    case 14:  // SHUTDOWN COMPLETE
-      return kTcpFin;
-    default:
-      return 0;
-  }
-}
-
 std::string_view state_name(ConnState state) noexcept {
   static constexpr std::array<std::string_view, kConnStates> kNames = {
       "free",      "pending",          "syn_sent",      "syn_received", "established",

@@ -6,6 +6,7 @@
 
 #include "dataplane/core/conn/entry.h"
 #include "dataplane/core/net/parse.h"
+#include "dataplane/core/net/sctp_signal.h"
 
 namespace sluice::core {
 
@@ -97,10 +98,6 @@ struct ConnTimeouts {
          : proto == static_cast<std::uint8_t>(Protocol::kUdp) ? ConnState::kUdpNew
                                                               : ConnState::kSctpInit;
 }
-
-/// The signal of an SCTP packet, by the type of its first chunk, in TCP's bits.
-/// Source: RFC 9260 section 3.2.
-[[nodiscard]] std::uint8_t sctp_signal(std::uint8_t first_chunk_type) noexcept;
 
 /// What a packet makes of a connection. `flags` gains kEntryFin... and kEntryBackendClosedFirst.
 /// @param replies_seen  sees_replies(entry.mode)

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "dataplane/core/net/checksum.h"
+#include "dataplane/core/net/crc32c.h"
 #include "dataplane/core/net/headers.h"
 #include "dataplane/core/net/ip_chain.h"
 #include "dataplane/core/net/parse_fast.h"
+#include "dataplane/core/net/sctp_signal.h"
 
 namespace sluice::core {
 
@@ -82,6 +84,8 @@ void parse_flow_l4(const Reader& in, bool whole, ParsedFrame& out) noexcept {
       return bad(out, ParseError::kTruncatedL4);
     }
     out.tcp_flags = l4[13];
+  } else if (out.protocol == kIpProtoSctp && readable > kSctpHeaderLength) {
+    out.tcp_flags = sctp_signal(l4[kSctpHeaderLength]);
   }
   set_ports(l4, out);
   if (is_land(out)) {

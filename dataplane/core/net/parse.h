@@ -55,7 +55,7 @@ struct alignas(64) ParsedFrame {
   FrameKind kind = FrameKind::kBad;
   ParseError error = ParseError::kNone;
   std::uint8_t protocol = 0;      ///< IP protocol after extension headers
-  std::uint8_t tcp_flags = 0;     ///< only for TCP with a whole header
+  std::uint8_t tcp_flags = 0;     ///< of TCP; of SCTP sctp_signal(); else 0
   std::uint8_t hop_limit = 0;     ///< TTL or hop limit as received
   bool multicast = false;         ///< Ethernet destination has the group bit
   Family family = Family::kIpv4;  ///< of the IP header; meaningless for kArp, kOtherEther, kBad

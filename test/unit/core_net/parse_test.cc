@@ -52,6 +52,16 @@ TEST(Parse, ReadsSctpAndPortZero) {
   EXPECT_EQ(parse(v4().udp(0, 0).build()).kind, FrameKind::kFlow4);
 }
 
+TEST(Parse, ReadsTheFirstChunkOfSctpAsSignal) {
+  const auto flags = [](PacketBuilder b, Bytes chunk) {
+    return parse(b.sctp(1, 7).raw(chunk).build()).tcp_flags;
+  };
+  EXPECT_EQ(flags(v4(), {1, 0, 0, 4}), kTcpSyn);
+  EXPECT_EQ(flags(v6(), {7, 0, 0, 4}), kTcpFin);
+  EXPECT_EQ(flags(v4(), {0, 3, 0, 4}), 0);
+  EXPECT_EQ(flags(v4(), {}), 0);
+}
+
 TEST(Parse, KeyHasNoUndefinedBytes) {
   ParsedFrame out;
   std::memset(static_cast<void*>(&out.key6), 0xaa, sizeof out.key6);
