@@ -180,9 +180,10 @@ void read_words(Section& top, Config& out) {
                       {"warn", LogLevel::kWarn},
                       {"error", LogLevel::kError}},
                      out.log_level);
-  top.word<OwnerMap>("test-owner-map",
-                     {{"normal", OwnerMap::kNormal}, {"inverted", OwnerMap::kInverted}},
-                     out.test_owner_map);
+  top.word<OwnerMap>(
+      "test-owner-map",
+      {{"normal", OwnerMap::kNormal}, {"inverted", OwnerMap::kInverted}, {"last", OwnerMap::kLast}},
+      out.test_owner_map);
 }
 
 void read_config(Reader& reader, Section& top, Config& out) {

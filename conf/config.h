@@ -38,7 +38,7 @@ enum class DetectLocal : std::uint8_t {
 enum class LogLevel : std::uint8_t { kTrace, kDebug, kInfo, kWarn, kError };
 
 /// kInverted is for tests: every packet belongs to another worker than the one it arrived at.
-enum class OwnerMap : std::uint8_t { kNormal, kInverted };
+enum class OwnerMap : std::uint8_t { kNormal, kInverted, kLast };
 
 /// An address with its prefix length; unlike Cidr it keeps the host bits.
 struct InterfaceAddress {

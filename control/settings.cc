@@ -24,6 +24,18 @@ dpdk::DeviceKind device_kind(conf::DeviceKind kind) {
   return dpdk::DeviceKind::kAuto;
 }
 
+pipeline::OwnerTwist owner_twist(conf::OwnerMap map) {
+  switch (map) {
+    case conf::OwnerMap::kInverted:
+      return pipeline::OwnerTwist::kInverted;
+    case conf::OwnerMap::kLast:
+      return pipeline::OwnerTwist::kLast;
+    case conf::OwnerMap::kNormal:
+      break;
+  }
+  return pipeline::OwnerTwist::kNone;
+}
+
 pipeline::IdleStrategy idle_strategy(conf::Idle idle) {
   switch (idle) {
     case conf::Idle::kSpin:
@@ -128,7 +140,7 @@ dpdk::GroupSettings group_settings(const conf::Config& config, dpdk::LogSink log
   settings.next_hops = config.tables.next_hops;
   settings.handover_ring = config.tables.handover_ring;
   settings.timeouts = timeouts(config.timeouts);
-  settings.inverted_owners = config.test_owner_map == conf::OwnerMap::kInverted;
+  settings.owner_twist = owner_twist(config.test_owner_map);
   settings.log = std::move(log);
   return settings;
 }
@@ -168,8 +180,9 @@ kni::InterfaceSetup interface_setup(const conf::PortConfig& port) {
 }
 
 PortRange snat_ports(const conf::SnatConfig& snat) {
-  constexpr std::uint16_t kOwnFirst = 1024;    // addresses of its own: the whole range
-  constexpr std::uint16_t kNodeFirst = 40960;  // the node's address: above what hosts use by default
+  constexpr std::uint16_t kOwnFirst = 1024;  // addresses of its own: the whole range
+  constexpr std::uint16_t kNodeFirst =
+      40960;  // the node's address: above what hosts use by default
   return {snat.first_port.value_or(snat.addresses.empty() ? kNodeFirst : kOwnFirst),
           snat.last_port.value_or(65535)};
 }

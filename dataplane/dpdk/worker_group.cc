@@ -21,7 +21,9 @@ constexpr std::uint32_t kEthernetAndVlan = 18;
 
 WorkerGroup::WorkerGroup(GroupSettings settings) : settings_(std::move(settings)) {}
 
-WorkerGroup::~WorkerGroup() { (void)stop(); }
+WorkerGroup::~WorkerGroup() {
+  (void)stop();
+}
 
 core::Result<std::unique_ptr<WorkerGroup>> WorkerGroup::create(GroupSettings settings) {
   std::unique_ptr<WorkerGroup> group(new WorkerGroup(std::move(settings)));
@@ -58,8 +60,8 @@ core::Result<std::unique_ptr<WorkerGroup>> WorkerGroup::create(GroupSettings set
   return group;
 }
 
-core::Result<std::unique_ptr<WorkerGroup>> WorkerGroup::create_stepped(
-    GroupSettings settings, std::unique_ptr<Eal> eal) {
+core::Result<std::unique_ptr<WorkerGroup>> WorkerGroup::create_stepped(GroupSettings settings,
+                                                                       std::unique_ptr<Eal> eal) {
   std::unique_ptr<WorkerGroup> group(new WorkerGroup(std::move(settings)));
   group->eal_ = std::move(eal);
   group->cores_.assign(group->settings_.workers, 0);
@@ -235,16 +237,16 @@ core::Result<void> WorkerGroup::make_workers() {
   pipeline::OwnerMap::Config owners;
   owners.workers = workers;
   owners.rss_key = settings_.ports.front().rss_key;
-  owners.inverted = settings_.inverted_owners;
+  owners.twist = settings_.owner_twist;
   owners_ = std::make_unique<pipeline::OwnerMap>(owners);
   for (std::uint32_t w = 0; w < workers; ++w) {
     auto member = std::make_unique<Member>();
     member->index = w;
     member->group = this;
     member->idle = w < settings_.idle.size() ? settings_.idle[w] : pipeline::IdleStrategy::kAuto;
-    const pipeline::WorkerLinks links{publisher_->cell(), *rings_,          *owners_,
-                                      *hops_,             *counts_,         member->counters,
-                                      member->requests,   member->dumps};
+    const pipeline::WorkerLinks links{
+        publisher_->cell(), *rings_,          *owners_,         *hops_,
+        *counts_,           member->counters, member->requests, member->dumps};
     LcoreWorkerConfig config;
     config.index = w;
     config.workers = workers;
@@ -353,9 +355,8 @@ core::Result<void> WorkerGroup::stop() {
   }
   const std::uint32_t in_use = pool_->in_use();
   if (in_use > kept) {
-    return tl::make_unexpected(
-        core::Error{"leaked " + std::to_string(in_use - kept) + " packet buffers of " +
-                    std::to_string(pool_->size())});
+    return tl::make_unexpected(core::Error{"leaked " + std::to_string(in_use - kept) +
+                                           " packet buffers of " + std::to_string(pool_->size())});
   }
   return {};
 }

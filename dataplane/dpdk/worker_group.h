@@ -17,6 +17,7 @@
 #include "dataplane/dpdk/port.h"
 #include "dataplane/dpdk/settings.h"
 #include "dataplane/dpdk/tap.h"
+#include "dataplane/pipeline/owner.h"
 #include "dataplane/pipeline/view_publisher.h"
 #include "dataplane/pipeline/worker_view.h"
 
@@ -27,21 +28,20 @@ struct GroupSettings {
   EalSettings eal;  ///< memory, vdevs, PCI addresses and cores are filled in by the group
   std::vector<PortSettings> ports;
   std::uint32_t workers = 1;
-  std::vector<std::uint32_t> cores;            ///< empty: chosen
-  std::vector<pipeline::IdleStrategy> idle;    ///< by worker; missing ones: kAuto
-  std::uint32_t mbufs = 0;                     ///< 0: computed
+  std::vector<std::uint32_t> cores;          ///< empty: chosen
+  std::vector<pipeline::IdleStrategy> idle;  ///< by worker; missing ones: kAuto
+  std::uint32_t mbufs = 0;                   ///< 0: computed
   std::uint32_t services = 16384;
   std::uint32_t backends = 262144;
-  std::uint32_t connections = 1'000'000;       ///< per worker and family
+  std::uint32_t connections = 1'000'000;  ///< per worker and family
   std::uint16_t next_hops = 4096;
   std::uint32_t handover_ring = 1024;
   core::ConnTimeouts timeouts;
-  bool inverted_owners = false;                ///< for tests
-  bool taps = true;                            ///< false: tests without a host side
+  pipeline::OwnerTwist owner_twist = pipeline::OwnerTwist::kNone;  ///< for tests
+  bool taps = true;  ///< false: tests without a host side
   LogSink log;
   /// Keeps the kernel off a shared interface for as long as the answer lives; may be empty.
-  std::function<core::Result<std::shared_ptr<void>>(const std::string& interface,
-                                                    bool drop_frames)>
+  std::function<core::Result<std::shared_ptr<void>>(const std::string& interface, bool drop_frames)>
       guard;
 };
 

@@ -57,7 +57,7 @@ enum class CounterClass : std::uint8_t {
   X(kRuleStrayServiceCidr, "rule_stray_service_cidr", kDrop, "inside a ServiceCIDR (P-7)")       \
   X(kRuleOther, "rule_other", kDrop, "dropped by another rule")                                  \
   X(kConnTableFull, "conn_table_full", kDrop, "no room for a new connection")                    \
-  X(kConnNewFlowBudget, "conn_new_flow_budget", kDrop, "too many new flows in a full burst")     \
+  X(kConnNewFlowBudget, "conn_new_flow_budget", kDrop, "too many new flows under overload")      \
   X(kConnSnatExhausted, "conn_snat_exhausted", kDrop, "no free source port for this backend")    \
   X(kConnClashUnsolved, "conn_clash_unsolved", kDrop, "reply key held and no way around it")     \
   X(kConnModeUnsupported, "conn_mode_unsupported", kDrop, "forwarding mode not available")       \

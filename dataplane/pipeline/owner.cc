@@ -34,8 +34,10 @@ OwnerMap::OwnerMap(const Config& config)
     }
   }
   for (std::uint16_t& worker : reta_) {
-    const std::size_t shift = config.inverted ? 1 : 0;
-    worker = static_cast<std::uint16_t>((worker + shift) % workers_);
+    const std::size_t owner = config.twist == OwnerTwist::kLast       ? workers_ - 1
+                              : config.twist == OwnerTwist::kInverted ? worker + std::size_t{1}
+                                                                      : worker;
+    worker = static_cast<std::uint16_t>(owner % workers_);
   }
 }
 

@@ -20,6 +20,14 @@ namespace sluice::pipeline {
 /// The key used where the configuration names none; 40 bytes.
 [[nodiscard]] std::span<const std::uint8_t> default_rss_key() noexcept;
 
+/// For tests: ownership that no steering matches. It does not touch who uses which source port.
+enum class OwnerTwist : std::uint8_t {
+  kNone,
+  kInverted,  ///< each flow belongs to the worker after the one it would: steered ports hand over
+  kLast,      ///< each flow belongs to the last worker: with all frames on the first one's queue
+              ///< every packet is handed over
+};
+
 /// Immutable policy, the same for all workers of a group. Thread: any.
 class OwnerMap {
  public:
@@ -29,9 +37,7 @@ class OwnerMap {
     /// Redirection table of the ports: hash (low bits) -> worker. Power of two; empty: 128 entries
     /// over the workers in turn.
     std::vector<std::uint16_t> reta;
-    /// Test only: every packet belongs to the worker after the one it would, so that well-steered
-    /// traffic is always handed over. Does not touch who uses which source port.
-    bool inverted = false;
+    OwnerTwist twist = OwnerTwist::kNone;
   };
   explicit OwnerMap(const Config& config);
 

@@ -130,7 +130,7 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     reject(i);  // a TCP or SCTP connection this node does not know: fail at once (F13)
     return;
   }
-  if (burst_full_ && opened_in_poll_ >= config_.new_flow_budget) {
+  if (overloaded() && opened_in_poll_ >= config_.new_flow_budget) {
     drop(p, Counter::kConnNewFlowBudget);
     return;
   }
@@ -139,6 +139,15 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     return;
   }
   open_flow<F>(i, flow, decision);
+}
+
+/// Only a worker that cannot keep up sees full bursts one after the other. A single one means
+/// nothing: after 50 us of sleep, or when a kernel feeds the port, frames come in heaps, and a SYN
+/// dropped then costs its client a second. 8 bursts are 256 frames: more than a sleep lets gather,
+/// and as many flows at most before a flood is limited. Whoever catches up once is not overloaded.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+bool Worker<Io, I4, I6, C>::overloaded() const noexcept {
+  return full_bursts_ >= config_.overload_bursts;
 }
 
 /// Modes this pipeline forwards in.

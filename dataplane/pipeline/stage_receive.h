@@ -14,13 +14,13 @@ std::size_t Worker<Io, I4, I6, C>::receive() noexcept {
   for (std::size_t i = 0; i < n; ++i) {
     batch_.stages[i] = Stage::kFresh;
   }
-  burst_full_ = n == kBurst;
+  full_bursts_ = n == kBurst ? full_bursts_ + 1 : 0;
   opened_in_poll_ = 0;
   ring_bursts_ = 0;
   host_asked_ = false;
   if (n != 0) {
     counters_.add(Counter::kRxFrames, n);
-    counters_.add(Counter::kBurstsFull, burst_full_ ? 1 : 0);
+    counters_.add(Counter::kBurstsFull, n == kBurst ? 1 : 0);
   }
   return n;
 }

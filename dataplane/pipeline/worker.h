@@ -41,7 +41,8 @@ concept WorkerClock = requires(T clock) {
 struct WorkerConfig {
   std::size_t index = 0;                ///< of this worker
   std::size_t workers = 1;              ///< in the group
-  std::uint32_t new_flow_budget = 8;    ///< flows created in a poll whose burst was full
+  std::uint32_t new_flow_budget = 8;    ///< flows created in a poll under overload
+  std::uint32_t overload_bursts = 8;    ///< full receive bursts in a row that mean overload
   std::uint32_t service_slots = 16384;  ///< scheduler cursors
   std::uint64_t seed = 1;               ///< of the random choices
 };
@@ -206,6 +207,7 @@ class Worker {
   void forward_by_entry(std::uint32_t i, core::EntryIndex at, core::Direction d) noexcept;
 
   // stage_miss.h
+  [[nodiscard]] bool overloaded() const noexcept;
   void serve_misses() noexcept;
   template <class F>
   void serve_miss(std::uint32_t i) noexcept;
@@ -322,7 +324,7 @@ class Worker {
   std::uint32_t epoch_ = 0;
   std::uint64_t now_ns_ = 0;
   core::Tick now_ = 0;
-  bool burst_full_ = false;
+  std::uint64_t full_bursts_ = 0;  ///< in a row, this poll's included
   std::uint32_t opened_in_poll_ = 0;
   std::uint32_t queued_ = 0;        ///< frames given to the I/O layer since the last flush
   bool changed_ = false;            ///< connections came or went since the batch was looked up

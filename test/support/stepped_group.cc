@@ -64,7 +64,7 @@ SteppedGroup::SteppedGroup(const SteppedGroupConfig& config)
       hops_(std::make_unique<pipeline::NextHopDirectory>(config.next_hops)) {
   pipeline::OwnerMap::Config owner;
   owner.workers = config.workers;
-  owner.inverted = config.inverted;
+  owner.twist = config.owner_twist;
   owners_ = std::make_unique<pipeline::OwnerMap>(owner);
   for (std::size_t w = 0; w < config.workers; ++w) {
     add_member(w);
@@ -89,6 +89,7 @@ void SteppedGroup::add_member(std::size_t index) {
   worker.index = index;
   worker.workers = config_.workers;
   worker.new_flow_budget = config_.new_flow_budget;
+  worker.overload_bursts = config_.overload_bursts;
   worker.seed = config_.seed;
   const pipeline::WorkerLinks links{publisher_->cell(), *rings_,     *owners_,    *hops_,
                                     *counts_,           m->counters, m->requests, m->dumps};

@@ -31,11 +31,12 @@ struct SteppedGroupConfig {
   std::size_t frames = 1024;
   std::size_t endpoints = 4096;
   std::size_t next_hops = 1024;
-  bool inverted = false;           ///< owner map turned round
+  pipeline::OwnerTwist owner_twist = pipeline::OwnerTwist::kNone;
   bool resolve_neighbours = true;  ///< every neighbour that is asked for answers
   std::uint32_t new_flow_budget = 8;
+  std::uint32_t overload_bursts = 8;
   std::uint32_t half_open_divisor = 4;
-  std::uint64_t seed = 1;           ///< of the random choices
+  std::uint64_t seed = 1;  ///< of the random choices
   core::ConnTimeouts timeouts;
 };
 

@@ -177,6 +177,7 @@ TEST(Config, ReadsMemoryEalSnatAndWords) {
   EXPECT_EQ(config.log_level, LogLevel::kDebug);
   EXPECT_EQ(config.state_dir, "");
   EXPECT_EQ(config.test_owner_map, OwnerMap::kInverted);
+  EXPECT_EQ(good("test-owner-map: last\n").test_owner_map, OwnerMap::kLast);
 }
 
 // F97: what is written is what is used; nothing off loopback.

@@ -113,7 +113,7 @@ RingGroup::RingGroup(std::uint32_t workers, std::size_t ports, bool inverted) {
   settings.connections = 2048;
   settings.backends = 1024;
   settings.next_hops = 64;
-  settings.inverted_owners = inverted;
+  settings.owner_twist = inverted ? pipeline::OwnerTwist::kInverted : pipeline::OwnerTwist::kNone;
   settings.taps = false;
   auto made = WorkerGroup::create_stepped(std::move(settings), std::move(*started));
   EXPECT_TRUE(made) << made.error().message;
@@ -136,8 +136,7 @@ void RingGroup::settle() {
     std::vector<pipeline::NeighbourRequest> requests;
     group->take_requests(requests);
     for (const auto& request : requests) {
-      group->set_neighbour(request.port, request.address,
-                           *core::parse_mac(sluice::test::kPeerMac),
+      group->set_neighbour(request.port, request.address, *core::parse_mac(sluice::test::kPeerMac),
                            pipeline::NeighbourState::kReachable);
       busy = true;
     }

@@ -94,7 +94,7 @@ TEST_F(IcmpTest, ErrorAboutNoFlowOfOursIsTheHosts) {
 SteppedGroupConfig four_inverted() {
   SteppedGroupConfig config;
   config.workers = 4;
-  config.inverted = true;
+  config.owner_twist = pipeline::OwnerTwist::kInverted;
   return config;
 }
 class IcmpHandoverTest : public PipelineTest {

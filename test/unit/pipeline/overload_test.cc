@@ -30,18 +30,49 @@ TEST_F(OverloadTest, FramesThePortDoesNotTakeAreFreedAndCounted) {
   EXPECT_EQ(group_.take_sent().size(), 1000u);
 }
 
-TEST_F(OverloadTest, FullBurstsOpenAFewFlowsAndServeAllHits) {
-  establish(40000);
-  establish(40001);
-  for (std::uint16_t n = 0; n < 31; ++n) {
-    group_.inject(0, tcp4(kClient2, kVip, static_cast<std::uint16_t>(1000 + n), 80, kSyn));
+class FloodTest : public PipelineTest {
+ protected:
+  FloodTest() {
+    establish(40000);
+    establish(40001);  // both neighbours are known
   }
-  group_.inject(0, tcp4(kClient, kVip, 40000, 80, kAck));
-  group_.step(0);
-  const auto out = flows(group_.take_sent());
-  EXPECT_EQ(out.front(), "tcp 198.51.100.7:40000 > 10.244.1.21:8080");  // hits come first
-  EXPECT_EQ(out.size(), 9u);
-  EXPECT_EQ(count(Counter::kConnNewFlowBudget), 23u);
+  /// A receive burst of `size` SYNs and hits, the hits last. @return what was sent for it.
+  Flows burst(int size, int hits = 0) {
+    for (int n = 0; n < size - hits; ++n) {
+      group_.inject(0, tcp4(kClient2, kVip, sport_++, 80, kSyn));
+    }
+    for (int n = 0; n < hits; ++n) {
+      group_.inject(0, tcp4(kClient, kVip, 40000, 80, kAck));
+    }
+    group_.step(0);
+    return flows(group_.take_sent());
+  }
+  std::uint16_t sport_ = 1000;
+};
+
+// Frames that came in a heap while the worker slept are no overload.
+TEST_F(FloodTest, FullBurstsNowAndThenDropNoNewFlow) {
+  for (int n = 0; n < 5; ++n) {
+    for (int full = 0; full < 7; ++full) {
+      EXPECT_EQ(burst(32).size(), 32u);
+    }
+    EXPECT_EQ(burst(31).size(), 31u);
+  }
+  EXPECT_EQ(count(Counter::kConnNewFlowBudget), 0u);
+}
+
+TEST_F(FloodTest, AFloodOpensAFewFlowsAPollAndEveryHitIsServed) {
+  for (int n = 0; n < 7; ++n) {
+    burst(32);
+  }
+  for (std::uint64_t n = 1; n <= 20; ++n) {
+    const Flows out = burst(32, 4);
+    ASSERT_EQ(out.size(), 12u);
+    EXPECT_EQ(out.front(), "tcp 198.51.100.7:40000 > 10.244.1.21:8080");  // hits come first
+    EXPECT_EQ(count(Counter::kConnNewFlowBudget), 20u * n);
+  }
+  EXPECT_EQ(burst(31).size(), 31u);  // it has caught up
+  EXPECT_EQ(burst(32).size(), 32u);
 }
 
 SteppedGroupConfig small_table() {

@@ -14,7 +14,7 @@ class OwnerTest : public PipelineTest, public ::testing::WithParamInterface<Owne
   static SteppedGroupConfig config(const OwnerCase& c) {
     SteppedGroupConfig config;
     config.workers = c.workers;
-    config.inverted = c.inverted;
+    config.owner_twist = c.inverted ? pipeline::OwnerTwist::kInverted : pipeline::OwnerTwist::kNone;
     return config;
   }
   OwnerTest() : PipelineTest(config(GetParam())) {
@@ -94,6 +94,28 @@ INSTANTIATE_TEST_SUITE_P(Workers, OwnerTest,
                                   (test.param.fullnat ? "FullNat" : "Nat");
                          });
 
+SteppedGroupConfig last_owns_all() {
+  SteppedGroupConfig config;
+  config.workers = 4;
+  config.owner_twist = pipeline::OwnerTwist::kLast;
+  return config;
+}
+class LastOwnerTest : public PipelineTest {
+ protected:
+  LastOwnerTest() : PipelineTest(last_owns_all()) {}
+};
+
+// One queue has everything, as on a port whose peer sends by one queue: not a packet of either
+// direction is served where it arrives.
+TEST_F(LastOwnerTest, EveryPacketIsHandedOver) {
+  for (std::uint16_t sport = 40000; sport < 40032; ++sport) {
+    ASSERT_EQ(group_.exchange(0, tcp4(kClient, kVip, sport, 80, kSyn)).size(), 1u);
+    ASSERT_EQ(group_.exchange(0, tcp4(kClient, kVip, sport, 80, kAck)).size(), 1u);
+  }
+  EXPECT_EQ(count(Counter::kHandoverSent), 64u);
+  EXPECT_EQ(group_.count(3, Counter::kConnCreated), 32u);
+}
+
 SteppedGroupConfig small_rings() {
   SteppedGroupConfig config;
   config.workers = 2;
@@ -167,7 +189,7 @@ TEST(OwnerMap, RequestAndReplyAgreeAndInversionMovesEveryFlow) {
     pipeline::OwnerMap::Config config;
     config.workers = workers;
     const pipeline::OwnerMap plain(config);
-    config.inverted = true;
+    config.twist = pipeline::OwnerTwist::kInverted;
     const pipeline::OwnerMap inverted(config);
     std::vector<std::size_t> load(workers);
     for (std::uint16_t port = 1; port < 2000; ++port) {

@@ -111,7 +111,7 @@ TEST(NextHopDirectoryThreads, ReadersFindWholeNames) {
 SteppedGroupConfig three_inverted() {
   SteppedGroupConfig config;
   config.workers = 3;
-  config.inverted = true;
+  config.owner_twist = pipeline::OwnerTwist::kInverted;
   config.new_flow_budget = 64;
   return config;
 }
