@@ -97,16 +97,20 @@ def kill(process, sig=signal.SIGTERM, wait=5.0):
 class Lab:
     """The namespaces, their nginx servers and one sluiced."""
 
-    def __init__(self, binaries=None, port_kind="af_xdp", prefix=None, queues=2, keep=False):
+    def __init__(self, binaries=None, port_kind="af_xdp", prefix=None, queues=2, keep=False,
+                 far_queues=None):
         """
         binaries   folder of sluiced and sluicectl
         keep       the processes outlive this one; remove(prefix) ends them
         port_kind  af_xdp, af_packet or auto: how sluiced reaches its interfaces
         queues     queue pairs of every veth
+        far_queues transmit queues of the links towards the gateway; 1: all frames arrive at its
+                   first queue
         """
         self.binaries = pathlib.Path(binaries or ROOT / "build" / "bin")
         self.port_kind = port_kind
         self.queues = queues
+        self.far_queues = far_queues or queues
         self._preexec = None if keep else _die_with_parent
         self.prefix = prefix or f"sl{os.getpid()}{os.urandom(1).hex()}"
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix=f"sluice-{self.prefix}-"))
@@ -162,10 +166,11 @@ class Lab:
 
     def _cable(self, name, device, side):
         """A veth pair from `device` in namespace `name` to the bridge of `side`."""
-        many = ["numtxqueues", str(self.queues), "numrxqueues", str(self.queues)]
+        queues = ["numrxqueues", str(self.queues), "numtxqueues"]
         far = f"{name}-{device}"
-        self.ip(name, "link", "add", device, *many, "type", "veth", "peer", "name", far, *many,
-                "netns", self.ns("link"))
+        far_queues = self.far_queues if name == "gw" else self.queues
+        self.ip(name, "link", "add", device, *queues, str(self.queues), "type", "veth", "peer",
+                "name", far, *queues, str(far_queues), "netns", self.ns("link"))
         if name == "gw" and self.port_kind != "af_xdp":
             # A wire carries frames of at most the MTU. A veth hands on what TCP segmentation
             # offload left joined, and a packet socket would get it cut. (With XDP the kernel

@@ -77,7 +77,10 @@ def binaries(request):
 @pytest.fixture
 def net(request, port_kind, binaries):
     """Namespaces and nginx servers, no sluiced yet. A failing test prints sluiced's last lines."""
-    with Net(binaries=binaries, port_kind=port_kind) as made:
+    params = getattr(request.node, "callspec", None)
+    one_queue = params is not None and params.params.get("served") == "handed_over"
+    with Net(binaries=binaries, port_kind=port_kind,
+             far_queues=1 if one_queue else None) as made:
         made.build()
         made.start_backends()
         yield made

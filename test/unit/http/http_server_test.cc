@@ -111,9 +111,9 @@ TEST(HttpServer, AnswersWhileThousandsOfSlowConnectionsHang) {
       slow.pop_front();
     }
     if (i % 500 == 499) {
-      const auto start = std::chrono::steady_clock::now();
+      // In its turn, not when the slow ones have been ended for their age: they still hang.
       EXPECT_EQ(http_get(kLoopback4, a.port, "/")->status, 200);
-      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(100));
+      EXPECT_FALSE(slow.back().closed_by_peer());
     }
   }
   EXPECT_TRUE(slow.front().closed_by_peer());  // the limit holds: the oldest were ended
