@@ -1,5 +1,6 @@
 #include "test/conformance/case_cluster.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "dataplane/core/fwd/invariants.h"
@@ -95,6 +96,56 @@ core::TablePtr CaseCluster::table_with_local(const core::IpAddress& address) con
   auto compiled =
       compile::compile_full(state_, node_.config, host, compile::Profile::kNftables, ids);
   return compiled ? compiled->table : compiled_.table;
+}
+
+/// Past the sync loop, which belongs to the case.
+void CaseCluster::put_in_force(const model::Delta& delta) {
+  const model::ChangeSet changes = model::apply(state_, delta);
+  auto compiled = compiler_.update(state_, changes, node_.config, host_);
+  if (!compiled) {
+    failures_.push_back("compile: " + compiled.error().message);
+    return;
+  }
+  compiled_ = std::move(*compiled);
+  on_in_force_(compiled_);
+}
+
+void CaseCluster::in_the_past(const core::IpAddress& endpoint, std::uint16_t port,
+                              const std::function<void()>& body) {
+  model::Delta past;
+  model::Delta present;
+  for (const auto& [name, service] : state_.services) {
+    present.services.push_back(service);
+    past.services.push_back(service);
+    past.services.back().external_traffic_policy = "Cluster";
+    past.services.back().internal_traffic_policy = "Cluster";
+    model::EndpointSlice slice;
+    slice.name = {name.ns, name.name + "-past"};
+    slice.labels["kubernetes.io/service-name"] = name.name;
+    slice.address_type = endpoint.is_v4() ? "IPv4" : "IPv6";
+    for (const auto& p : service.ports) {
+      slice.ports.push_back({p.name, p.protocol, port});
+    }
+    slice.endpoints.emplace_back().addresses = {core::to_string(endpoint)};
+    present.deleted_slices.push_back(slice.name);
+    past.slices.push_back(std::move(slice));
+  }
+  put_in_force(past);
+  body();
+  put_in_force(present);
+}
+
+bool CaseCluster::has_endpoint(const std::string& endpoint) const {
+  const auto is_it = [&](const core::Endpoint& e) {
+    return core::to_string(e.address, e.port) == endpoint;
+  };
+  for (std::uint32_t i = 0; compiled_.table != nullptr && i < compiled_.table->slot_limit(); ++i) {
+    const auto* block = compiled_.table->service(static_cast<core::ServiceSlot>(i));
+    if (block != nullptr && std::any_of(block->endpoints.begin(), block->endpoints.end(), is_it)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void CaseCluster::own_also(const std::optional<core::IpAddress>& address) {

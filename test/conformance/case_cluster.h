@@ -46,6 +46,14 @@ class CaseCluster {
   /// The same in force, by an update as a daemon makes it. nullopt: the host's own addresses again.
   void own_also(const std::optional<core::IpAddress>& address);
 
+  /// While `body` runs every Service has one more ready endpoint on another node, and all policies
+  /// are Cluster: what the cluster may have been before the case.
+  void in_the_past(const core::IpAddress& endpoint, std::uint16_t port,
+                   const std::function<void()>& body);
+
+  /// True when "ip:port" is an endpoint of the table in force.
+  [[nodiscard]] bool has_endpoint(const std::string& endpoint) const;
+
   /// What went wrong outside probes: refused by the compiler, a violated invariant.
   [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }
 
@@ -53,6 +61,7 @@ class CaseCluster {
   void set_node(const NodeSetup& setup, model::Delta& delta);
   void sync(const model::Delta& delta);
   const compile::Compiled& put_in_force();
+  void put_in_force(const model::Delta& delta);
 
   const Case& case_;
   InForce on_in_force_;

@@ -39,7 +39,13 @@ class Run {
         node_(config_),
         probes_(
             node_, [this] { return fresh_node(); }, thorough),
-        conntrack_(node_, probes_),
+        conntrack_(
+            node_, probes_,
+            [this](const core::IpAddress& endpoint, std::uint16_t port,
+                   const std::function<void()>& body) {
+              cluster_.in_the_past(endpoint, port, body);
+            },
+            [this](const std::string& e) { return cluster_.has_endpoint(e); }),
         cluster_(c, false, [this](const compile::Compiled& now) { put_in_force(now); }) {
     node_.set_addresses(c.node.host_addresses);
     cluster_.start();

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "test/conformance/rte_indexes.h"
+
 namespace sluice::conformance {
 namespace {
 
@@ -14,6 +16,7 @@ test::SteppedGroupConfig group_config(const WireNode::Config& config) {
   c.connections = config.connections;
   c.frames = 128;  // one is served at a time
   c.seed = config.seed;
+  c.indexes = rte_indexes();
   return c;
 }
 

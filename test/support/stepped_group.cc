@@ -39,7 +39,17 @@ struct TestClock {
 };
 
 using TestWorker =
-    pipeline::Worker<InMemoryIo, MapIndex<core::FlowKey4>, MapIndex<core::FlowKey6>, TestClock>;
+    pipeline::Worker<InMemoryIo, AnyIndex<core::FlowKey4>, AnyIndex<core::FlowKey6>, TestClock>;
+
+AnyIndex<core::FlowKey4> index4(const SteppedGroupConfig& config) {
+  return config.indexes != nullptr ? config.indexes->make4(config.connections)
+                                   : AnyIndex<core::FlowKey4>(MapIndex<core::FlowKey4>());
+}
+
+AnyIndex<core::FlowKey6> index6(const SteppedGroupConfig& config) {
+  return config.indexes != nullptr ? config.indexes->make6(config.connections)
+                                   : AnyIndex<core::FlowKey6>(MapIndex<core::FlowKey6>());
+}
 
 }  // namespace
 
@@ -94,10 +104,8 @@ void SteppedGroup::add_member(std::size_t index) {
   const pipeline::WorkerLinks links{publisher_->cell(), *rings_,     *owners_,    *hops_,
                                     *counts_,           m->counters, m->requests, m->dumps};
   m->worker = std::make_unique<TestWorker>(
-      worker, links, m->io,
-      TestWorker::Conns4(table, MapIndex<core::FlowKey4>(), m->memory4.span()),
-      TestWorker::Conns6(table, MapIndex<core::FlowKey6>(), m->memory6.span()),
-      TestClock{&now_ns_});
+      worker, links, m->io, TestWorker::Conns4(table, index4(config_), m->memory4.span()),
+      TestWorker::Conns6(table, index6(config_), m->memory6.span()), TestClock{&now_ns_});
   members_.push_back(std::move(m));
 }
 

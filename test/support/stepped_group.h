@@ -15,6 +15,7 @@
 #include "dataplane/pipeline/owner.h"
 #include "dataplane/pipeline/view_publisher.h"
 #include "dataplane/pipeline/worker_view.h"
+#include "test/support/any_index.h"
 #include "test/support/in_memory_io.h"
 
 namespace sluice::pipeline {
@@ -38,6 +39,7 @@ struct SteppedGroupConfig {
   std::uint32_t half_open_divisor = 4;
   std::uint64_t seed = 1;  ///< of the random choices
   core::ConnTimeouts timeouts;
+  IndexMaker* indexes = nullptr;  ///< of the connection tables; nullptr: MapIndex
 };
 
 /// W workers over in-memory ports, stepped in turn from one thread: exact, no timing. Port p has
