@@ -34,6 +34,17 @@ Exit connections(Client& client, const Output& output, const v1::ListConnections
 Exit counters(Client& client, const Output& output, bool all, bool per_worker);
 Exit status(Client& client, const Output& output);
 
+/// A flow as the command line says it.
+struct FlowWords {
+  std::string from;  ///< ADDRESS[:PORT]
+  std::string to;    ///< ADDRESS:PORT
+  std::string protocol = "tcp";
+  std::string interface;
+  bool from_host = false;
+};
+/// One line `[rule-id] text` for each step, the verdict last.
+Exit explain(Client& client, const Output& output, const FlowWords& words);
+
 /// The kind a word means (services, service, svc, ...); "" when it means none.
 [[nodiscard]] std::string kind_of(const std::string& word);
 /// Splits "ns/name".

@@ -30,6 +30,7 @@ struct Arguments {
   std::uint32_t port = 0;
   std::uint64_t limit = 0;
   bool all = false, per_worker = false;
+  FlowWords flow;
 };
 
 std::chrono::milliseconds milliseconds(double seconds) {
@@ -53,6 +54,18 @@ void add_file_options(CLI::App& command, Arguments& arguments, bool file_require
 void add_filter(CLI::App& command, Arguments& arguments) {
   command.add_option("name", arguments.filter.name, "Name, or namespace/name");
   command.add_option("-n,--namespace", arguments.filter.ns, "Namespace (default: all)");
+}
+
+void add_explain(CLI::App& app, FlowWords& flow) {
+  auto& explain =
+      *app.add_subcommand("explain", "Say what happens to a flow and every step that led to it");
+  explain.add_option("--from", flow.from, "Source: ADDRESS or ADDRESS:PORT")->required();
+  explain.add_option("--to", flow.to, "Destination: ADDRESS:PORT")->required();
+  explain.add_option("--proto,--protocol", flow.protocol, "tcp, udp or sctp (default tcp)");
+  auto* interface =
+      explain.add_option("--iface", flow.interface, "Interface it arrives by (default: any)");
+  explain.add_flag("--from-host", flow.from_host, "Made by a process of the node itself")
+      ->excludes(interface);
 }
 
 void add_commands(CLI::App& app, Arguments& arguments) {
@@ -84,6 +97,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   auto& counters = *app.add_subcommand("counters", "Show counters that are not 0");
   counters.add_flag("--all", arguments.all, "Also those that are 0");
   counters.add_flag("--per-worker", arguments.per_worker, "A column for each worker");
+  add_explain(app, arguments.flow);
   app.add_subcommand("status", "Show version, health, sinks, workers and ports");
 }
 
@@ -123,6 +137,9 @@ Exit run_command(const std::string& command, Arguments& arguments, const Output&
   }
   if (command == "conns") {
     return connections(client, output, arguments.connections);
+  }
+  if (command == "explain") {
+    return explain(client, output, arguments.flow);
   }
   if (command == "counters") {
     return counters(client, output, arguments.all, arguments.per_worker);

@@ -36,6 +36,19 @@ ServicePortKey key_of(const core::ServicePort& block) {
   return key;
 }
 
+/// Sorted by name, as the map of one namespace is.
+std::vector<const model::EndpointSlice*> slices_of(const model::ClusterState& state,
+                                                   const model::ObjectName& service) {
+  std::vector<const model::EndpointSlice*> slices;
+  for (auto at = state.slices.lower_bound({service.ns, ""});
+       at != state.slices.end() && at->first.ns == service.ns; ++at) {
+    if (model::owner_of(at->second) == service) {
+      slices.push_back(&at->second);
+    }
+  }
+  return slices;
+}
+
 /// The same endpoints and lists; ids differ, because the trace has a registry of its own.
 bool same_lists(const core::ServicePort& a, const core::ServicePort& b) {
   const auto same = [](const core::Endpoint& x, const core::Endpoint& y) {
@@ -105,14 +118,8 @@ class Explainer {
     const auto own = input_.state->nodes.find(input_.config.node_name);
     node_ = resolve_node(input_.config, own == input_.state->nodes.end() ? nullptr : &own->second,
                          input_.profile);
-    std::vector<const model::EndpointSlice*> slices;  // sorted: a map by namespace and name
-    for (const auto& [name, slice] : input_.state->slices) {
-      if (name.ns == service.name.ns && model::owner_of(slice) == service.name) {
-        slices.push_back(&slice);
-      }
-    }
     IdRegistry ids({});
-    (void)compile_service(service, slices, node_, ids, &trace_);
+    (void)compile_service(service, slices_of(*input_.state, service.name), node_, ids, &trace_);
   }
 
   [[nodiscard]] bool wants_local_list() const {
@@ -258,6 +265,27 @@ class Explainer {
 };
 
 }  // namespace
+
+std::shared_ptr<const model::ClusterState> part_for(const model::ClusterState& state,
+                                                    const model::ObjectName& service,
+                                                    const std::string& node_name) {
+  model::ClusterState part;
+  part.version = state.version;
+  if (const auto at = state.services.find(service); at != state.services.end()) {
+    part.services.insert(*at);
+  }
+  for (const model::EndpointSlice* slice : slices_of(state, service)) {
+    part.slices.emplace(slice->name, *slice);
+  }
+  if (const auto at = state.nodes.find(node_name); at != state.nodes.end()) {
+    part.nodes.insert(*at);
+  }
+  return std::make_shared<const model::ClusterState>(std::move(part));
+}
+
+model::ObjectName service_of(const core::ServicePort& block) {
+  return key_of(block).service;
+}
 
 Explanation explain(const ExplainInput& input) {
   return Explainer(input).run();

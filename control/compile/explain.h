@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,17 @@ struct Explanation {
   std::vector<core::Step> after;
 };
 
+/// The part of a state that explain() looks at for one Service: it, its slices, one Node.
+[[nodiscard]] std::shared_ptr<const model::ClusterState> part_for(const model::ClusterState& state,
+                                                                  const model::ObjectName& service,
+                                                                  const std::string& node_name);
+
+/// The Service of a block; empty when its printed name (M-3) is none.
+[[nodiscard]] model::ObjectName service_of(const core::ServicePort& block);
+
 /// Says what led to the verdict about a flow, by the rule code itself: the packet procedure with a
 /// recording trace, and the selection of this one Service run again with one.
-/// Thread: any; takes as long as compiling one Service, and a look at the name of every slice.
+/// Thread: any; takes as long as compiling one Service, and a look at each slice of its namespace.
 [[nodiscard]] Explanation explain(const ExplainInput& input);
 
 /// "forward to one of 2 endpoints, source kept, mode nat".

@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "control/compile/explain.h"
 #include "control/publish/change_report.h"
 #include "control/publish/progress.h"
 
@@ -27,6 +28,7 @@ std::uint64_t unix_milliseconds() {
 
 class Publisher::Impl {
  public:
+  const Options options_;
   Impl(Options options, std::vector<SinkSlot> sinks, pipeline::WorkerView* view)
       : options_(std::move(options)),
         view_(view),
@@ -125,22 +127,30 @@ class Publisher::Impl {
     });
   }
 
-  std::shared_ptr<const model::ClusterState> state() {
-    auto promise = std::make_shared<std::promise<std::shared_ptr<const model::ClusterState>>>();
+  StatePtr state() {
+    return ask_state([this] {
+      if (copy_ == nullptr || copy_->version != maker_.state().version) {
+        copy_ = std::make_shared<const model::ClusterState>(maker_.state());
+      }
+      return copy_;
+    });
+  }
+
+  StatePtr state_of(const model::ObjectName& service) {
+    return ask_state([this, service] {
+      return compile::part_for(maker_.state(), service, options_.node.node_name);
+    });
+  }
+
+  /// Asks `make` on the control thread; null before the first snapshot.
+  template <class Make>
+  StatePtr ask_state(Make make) {
+    auto promise = std::make_shared<std::promise<StatePtr>>();
     auto future = promise->get_future();
-    const bool taken = post(
-        [this, promise] {
-          if (source_ == Status::Source::kNone) {
-            promise->set_value(nullptr);
-            return;
-          }
-          if (copy_ == nullptr || copy_->version != maker_.state().version) {
-            copy_ = std::make_shared<const model::ClusterState>(maker_.state());
-          }
-          promise->set_value(copy_);
-        },
-        true);
-    return taken ? wait(future, std::shared_ptr<const model::ClusterState>()) : nullptr;
+    const auto work = [this, promise, make] {
+      promise->set_value(source_ == Status::Source::kNone ? nullptr : StatePtr(make()));
+    };
+    return post(work, true) ? wait(future, StatePtr()) : nullptr;
   }
 
   core::TablePtr table() const {
@@ -407,7 +417,6 @@ class Publisher::Impl {
     std::set<std::string> names;
   };
 
-  const Options options_;
   pipeline::WorkerView* const view_;
 
   // Control thread only.
@@ -461,8 +470,14 @@ tl::expected<Accepted, Refused> Publisher::update(model::Delta delta,
                                                   std::optional<std::uint64_t> base) {
   return impl_->update(std::move(delta), base);
 }
-std::shared_ptr<const model::ClusterState> Publisher::state() const {
+Publisher::StatePtr Publisher::state() const {
   return impl_->state();
+}
+Publisher::StatePtr Publisher::state_of(const model::ObjectName& service) const {
+  return impl_->state_of(service);
+}
+const Publisher::Options& Publisher::options() const {
+  return impl_->options_;
 }
 core::TablePtr Publisher::table() const {
   return impl_->table();

@@ -130,8 +130,13 @@ class Publisher {
   tl::expected<Accepted, Refused> update(model::Delta delta,
                                          std::optional<std::uint64_t> base = std::nullopt);
 
+  using StatePtr = std::shared_ptr<const model::ClusterState>;
   /// The received state; shared and immutable. Null before the first snapshot.
-  [[nodiscard]] std::shared_ptr<const model::ClusterState> state() const;
+  [[nodiscard]] StatePtr state() const;
+  /// What concerns one Service (compile::part_for()): cheap, for explain. Null as above.
+  [[nodiscard]] StatePtr state_of(const model::ObjectName& service) const;
+  /// As given at the start.
+  [[nodiscard]] const Options& options() const;
   /// The newest compiled table. Null before the first snapshot.
   [[nodiscard]] core::TablePtr table() const;
   [[nodiscard]] Status status() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "control/server/connection_row.h"
 #include "control/server/names.h"
 
 namespace sluice::server {
@@ -100,26 +101,6 @@ void fill_port(const pipeline::PortStatus& from, v1::PortStatus& to) {
   to.set_errors(from.errors);
 }
 
-void fill_connection(const pipeline::ConnectionRow& from, const core::ForwardingTable* table,
-                     v1::ConnectionRow& to) {
-  to.set_protocol(std::string(core::protocol_name(from.flow.protocol)));
-  to.set_client(core::to_string(from.flow.src));
-  to.set_client_port(from.flow.sport);
-  to.set_vip(core::to_string(from.flow.dst));
-  to.set_vip_port(from.flow.dport);
-  to.set_backend(core::to_string(from.backend));
-  to.set_backend_port(from.backend_port);
-  to.set_source(core::to_string(from.snat));
-  to.set_source_port(from.snat_port);
-  to.set_state(std::string(state_text(from.state)));
-  to.set_mode(std::string(mode_text(from.mode)));
-  const auto* block = table == nullptr ? nullptr : table->service(from.service);
-  to.set_service(block == nullptr ? "" : block->name);
-  to.set_worker(from.worker);
-  to.set_age_ms(from.age_ms);
-  to.set_idle_ms(from.idle_ms);
-}
-
 /// @return the first filter that cannot be read, "" when all can.
 std::string read_filter(const v1::ListConnectionsRequest& request,
                         pipeline::ConnectionFilter& filter) {
@@ -153,21 +134,6 @@ std::string read_filter(const v1::ListConnectionsRequest& request,
   filter.limit = request.limit();
   return "";
 }
-
-/// Counts a running dump.
-class DumpSlot {
- public:
-  DumpSlot(std::atomic<unsigned>& running, unsigned limit)
-      : running_(running), got_(running.fetch_add(1) < limit) {}
-  ~DumpSlot() { running_.fetch_sub(1); }
-  DumpSlot(const DumpSlot&) = delete;
-  DumpSlot& operator=(const DumpSlot&) = delete;
-  [[nodiscard]] bool got() const { return got_; }
-
- private:
-  std::atomic<unsigned>& running_;
-  bool got_;
-};
 
 }  // namespace
 

@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <string>
 
+#include "control/compile/explain.h"
 #include "control/publish/publisher.h"
 #include "control/server/stream_guard.h"
 #include "dataplane/pipeline/worker_view.h"
@@ -35,10 +37,17 @@ class NodeService final : public v1::Node::Service {
                                grpc::ServerWriter<v1::ListConnectionsResponse>* writer) override;
   grpc::Status GetCounters(grpc::ServerContext* context, const v1::GetCountersRequest* request,
                            v1::GetCountersResponse* response) override;
+  grpc::Status Explain(grpc::ServerContext* context, const v1::ExplainRequest* request,
+                       v1::ExplainResponse* response) override;
 
  private:
   [[nodiscard]] pipeline::EndpointUse use_of(const core::Endpoint& endpoint) const;
   void fill_service(const core::ServicePort& block, v1::ServiceRow& row) const;
+  [[nodiscard]] core::Result<std::optional<pipeline::ConnectionRow>> find_connection(
+      const core::FlowTuple& tuple) const;
+  grpc::Status explain_on_workers(const core::FlowTuple& tuple, const core::ForwardingTable& table,
+                                  const compile::Explanation& explanation,
+                                  v1::ExplainResponse& response);
   void fill_workers(v1::GetStatusResponse& response) const;
 
   const Options options_;

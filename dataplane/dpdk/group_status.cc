@@ -117,6 +117,11 @@ pipeline::EndpointUse WorkerGroup::endpoint_use(core::EndpointId id) const {
   return {counts_->active(id), counts_->total(id)};
 }
 
+std::optional<std::uint32_t> WorkerGroup::owner_of_client(const core::IpAddress& address,
+                                                          std::uint16_t port) const {
+  return static_cast<std::uint32_t>(owners_->of_client(address, core::Be16::from_host(port)));
+}
+
 core::Result<bool> WorkerGroup::copy_page(Member& member, core::Family family,
                                           std::uint32_t& cursor,
                                           std::vector<pipeline::ConnectionRow>& rows) {

@@ -115,6 +115,8 @@ class WorkerGroup final : public core::TableSink, public pipeline::WorkerView {
   [[nodiscard]] std::vector<pipeline::PortStatus> ports() const override;
   [[nodiscard]] std::vector<pipeline::CounterValue> counters() const override;
   [[nodiscard]] pipeline::EndpointUse endpoint_use(core::EndpointId id) const override;
+  [[nodiscard]] std::optional<std::uint32_t> owner_of_client(const core::IpAddress& address,
+                                                             std::uint16_t port) const override;
   core::Result<void> dump_connections(
       const pipeline::ConnectionFilter& filter,
       const std::function<bool(const pipeline::ConnectionRow&)>& row) override;

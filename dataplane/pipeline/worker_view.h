@@ -83,6 +83,12 @@ class WorkerView {
   [[nodiscard]] virtual std::vector<CounterValue> counters() const = 0;
   /// Sum over workers for one endpoint.
   [[nodiscard]] virtual EndpointUse endpoint_use(core::EndpointId id) const = 0;
+  /// The worker a request of this client address and port belongs to. @return nullopt: unknown.
+  [[nodiscard]] virtual std::optional<std::uint32_t> owner_of_client(
+      const core::IpAddress& address, std::uint16_t port) const {
+    (void)address, (void)port;
+    return std::nullopt;
+  }
   /// Calls `row` for every connection that lives through the dump, never twice; `row` returns false
   /// to stop. Paged: a slow receiver holds no worker and no memory beyond a page (F93).
   virtual core::Result<void> dump_connections(

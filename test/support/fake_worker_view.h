@@ -46,6 +46,10 @@ class FakeWorkerView final : public pipeline::WorkerView {
     const auto at = use_.find(id);
     return at != use_.end() ? at->second : pipeline::EndpointUse{all_active_ ? 1u : 0u, 0};
   }
+  [[nodiscard]] std::optional<std::uint32_t> owner_of_client(const core::IpAddress&,
+                                                             std::uint16_t port) const override {
+    return port % 2u;
+  }
   core::Result<void> dump_connections(
       const pipeline::ConnectionFilter& filter,
       const std::function<bool(const pipeline::ConnectionRow&)>& row) override {

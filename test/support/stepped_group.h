@@ -104,6 +104,10 @@ class SteppedGroup final : public pipeline::WorkerView, public core::TableSink {
   [[nodiscard]] std::vector<pipeline::PortStatus> ports() const override;
   [[nodiscard]] std::vector<pipeline::CounterValue> counters() const override;
   [[nodiscard]] pipeline::EndpointUse endpoint_use(core::EndpointId id) const override;
+  [[nodiscard]] std::optional<std::uint32_t> owner_of_client(const core::IpAddress& address,
+                                                             std::uint16_t port) const override {
+    return static_cast<std::uint32_t>(owners_->of_client(address, core::Be16::from_host(port)));
+  }
   core::Result<void> dump_connections(
       const pipeline::ConnectionFilter& filter,
       const std::function<bool(const pipeline::ConnectionRow&)>& row) override;

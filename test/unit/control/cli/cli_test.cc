@@ -63,6 +63,7 @@ class CliTest : public test::ControlFixture {
             {"services"},
             {"backends"},
             {"conns"},
+            {"explain", "--from", "192.0.2.1", "--to", "10.96.0.1:80"},
             {"counters"},
             {"status"}};
   }
