@@ -33,6 +33,12 @@ L4Address backend_of(const ServicePort& block, const core::Endpoint& e) {
   return {e.address, e.port, block.protocol};
 }
 
+std::vector<core::EndpointId> without_duplicates(std::vector<core::EndpointId> ids) {
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
 }  // namespace
 
 ViewPublisher::ViewPublisher(std::size_t workers, const ConnectionCounts& counts)
@@ -159,8 +165,29 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
   }
   if (!left.backends.empty() || !left.frontends.empty()) {
     left.left_at = next_.sequence + 1;
-    draining_.push_back(std::move(left));
+    start_draining(std::move(left));
   }
+}
+
+/// The same thing that left, came back and left again while its connections live takes one place,
+/// however often it does so.
+void ViewPublisher::start_draining(Draining left) {
+  const auto same = std::find_if(draining_.begin(), draining_.end(), [&](const Draining& d) {
+    return d.slot == left.slot && d.backends == left.backends && d.frontends == left.frontends;
+  });
+  if (same == draining_.end()) {
+    draining_.push_back(std::move(left));
+    return;
+  }
+  for (const L4Address& b : left.backends) {
+    backends_.remove(b);
+  }
+  for (const L4Address& f : left.frontends) {
+    departed_.remove(f);
+  }
+  left.endpoints.insert(left.endpoints.end(), same->endpoints.begin(), same->endpoints.end());
+  same->endpoints = without_duplicates(std::move(left.endpoints));
+  same->left_at = left.left_at;
 }
 
 std::vector<core::EndpointId> ViewPublisher::endpoints_ever(core::ServiceSlot slot,
@@ -174,7 +201,7 @@ std::vector<core::EndpointId> ViewPublisher::endpoints_ever(core::ServiceSlot sl
       ids.insert(ids.end(), d.endpoints.begin(), d.endpoints.end());
     }
   }
-  return ids;
+  return without_duplicates(std::move(ids));
 }
 
 bool ViewPublisher::drop_drained() {

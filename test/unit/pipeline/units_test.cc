@@ -191,6 +191,31 @@ TEST_F(PublisherTest, SharedBackendOutlivesOneOfItsServices) {
   EXPECT_EQ(publisher_.draining(), 0u);
 }
 
+// What is remembered of it must not grow with the number of times: it once doubled.
+TEST_F(PublisherTest, AddressThatComesAndGoesUnderOneConnectionIsRememberedOnce) {
+  const auto departed = [&] {
+    return view().book->departed_frontends.contains(
+        {*core::parse_address("203.0.113.99"), 80, core::Protocol::kTcp});
+  };
+  const std::string vip = tables_.services["web"].vip;
+  publisher_.apply(tables_.make());
+  const core::EndpointId id = tables_.id("web", "10.244.1.21:8080");
+  counts_.opened(0, id);
+  for (int n = 0; n < 40; ++n) {
+    tables_.services["web"].vip = "203.0.113.99";
+    publisher_.apply(tables_.make());
+    tables_.services["web"].vip = vip;
+    publisher_.apply(tables_.make());
+    EXPECT_TRUE(departed());
+    publisher_.collect();
+    ASSERT_LE(publisher_.draining(), 2u);
+  }
+  counts_.closed(0, id);
+  publisher_.collect();
+  EXPECT_EQ(publisher_.draining(), 0u);
+  EXPECT_FALSE(departed());
+}
+
 TEST_F(PublisherTest, NodePortsAndReservedPortsAreExcludedWhileUsed) {
   tables_.services["web"].node_port = 50000;
   publisher_.apply(tables_.make());
