@@ -22,6 +22,8 @@ struct PacketBatch {
   std::array<core::ParsedFrame, kBurst> parsed;
   std::array<Stage, kBurst> stages;
   std::array<FragmentPorts, kBurst> ports;
+  std::array<std::uint16_t, kBurst> from;      ///< worker that sent it; stages kHome and kPicked
+  std::array<AffinityAnswer, kBurst> answers;  ///< stage kPicked
   std::array<std::uint8_t, kBurst> flows4;
   std::array<std::uint8_t, kBurst> flows6;
   /// Hash of the key at flows4[k] or flows6[k].

@@ -58,6 +58,9 @@ enum class CounterClass : std::uint8_t {
   X(kRuleOther, "rule_other", kDrop, "dropped by another rule")                                  \
   X(kConnTableFull, "conn_table_full", kDrop, "no room for a new connection")                    \
   X(kConnNewFlowBudget, "conn_new_flow_budget", kDrop, "too many new flows under overload")      \
+  X(kAffinityTimeout, "affinity_timeout", kDrop, "no answer from the client's home worker")      \
+  X(kAffinityPendingFull, "affinity_pending_full", kDrop, "too many flows wait for an answer")   \
+  X(kAffinityQueueFull, "affinity_queue_full", kDrop, "too many packets wait for one answer")    \
   X(kConnSnatExhausted, "conn_snat_exhausted", kDrop, "no free source port for this backend")    \
   X(kConnClashUnsolved, "conn_clash_unsolved", kDrop, "reply key held and no way around it")     \
   X(kConnModeUnsupported, "conn_mode_unsupported", kDrop, "forwarding mode not available")       \
@@ -90,6 +93,7 @@ enum class CounterClass : std::uint8_t {
   X(kHostAnswer, "host_answer", kToHost, "answers to frames the host sent")                      \
   X(kHeldNeighbour, "held_neighbour", kHeld, "frames that wait for a neighbour")                 \
   X(kHeldFragments, "held_fragments", kHeld, "fragments that wait for the first one")            \
+  X(kHeldAffinity, "held_affinity", kHeld, "frames that wait for a home worker's answer")        \
   X(kPolls, "poll_total", kInfo, "polls")                                                        \
   X(kPollsEmpty, "poll_empty", kInfo, "polls without a frame")                                   \
   X(kBurstsFull, "rx_full_bursts", kInfo, "receive bursts that were full")                       \
@@ -106,6 +110,11 @@ enum class CounterClass : std::uint8_t {
   X(kConnDetached, "conn_detached", kInfo, "connections whose Service or endpoint had left")     \
   X(kConnDirectCleared, "conn_direct_cleared", kInfo, "closing entry gave way to a direct flow") \
   X(kConnSnatReused, "conn_snat_port_reused", kInfo, "held source port used again early")        \
+  X(kAffinityAsked, "affinity_asked", kInfo, "new flows that another worker was asked about")    \
+  X(kAffinityKept, "affinity_kept", kInfo, "new flows that went where their client had been")    \
+  X(kAffinityPicked, "affinity_picked", kInfo, "new flows of clients without a usable pin")      \
+  X(kAffinityEvicted, "affinity_evicted", kInfo, "pins that made room for other clients")        \
+  X(kAffinityStale, "affinity_stale", kInfo, "answers that no longer held: picked anew")         \
   X(kRejectRst, "reject_rst", kInfo, "refused by TCP reset")                                     \
   X(kRejectIcmp, "reject_icmp", kInfo, "refused by ICMP port unreachable")                       \
   X(kTtlAnswered, "ttl_answered", kInfo, "ICMP time exceeded sent")                              \

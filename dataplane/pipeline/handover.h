@@ -28,6 +28,13 @@ struct FragmentPorts {
   std::uint8_t protocol = 0;
 };
 
+/// What a client's home worker says to the owner of its new flow.
+struct AffinityAnswer {
+  core::EndpointId picked = core::EndpointId::kNone;       ///< kNone: no endpoint under its tables
+  core::EndpointIndex index = core::EndpointIndex::kNone;  ///< in the block of that generation
+  std::uint64_t generation = 0;
+};
+
 /// A packet on its way to another worker, by value.
 struct HandoverMessage {
   Packet packet;
@@ -35,10 +42,7 @@ struct HandoverMessage {
   bool has_ports = false;  ///< `ports` come from the first fragment
   std::uint16_t from = 0;  ///< worker that sent it
   FragmentPorts ports;
-  /// Affinity: the home worker's choice (stages kHome and kPicked).
-  core::EndpointId picked = core::EndpointId::kNone;
-  std::uint32_t picked_generation = 0;
-  std::uint32_t pending_entry = 0;
+  AffinityAnswer answer;  ///< stage kPicked only
 };
 
 using HandoverRing = SpscRing<HandoverMessage>;

@@ -49,6 +49,10 @@ class OwnerMap {
         address.is_v4() ? toeplitz_(address.v4(), port) : toeplitz_(address.v6(), port);
     return reta_[hash & (reta_.size() - 1)];
   }
+  /// Worker that keeps a client's affinity pins (design section 5).
+  [[nodiscard]] std::size_t home_of(const core::IpAddress& client) const noexcept {
+    return of_client(client, core::Be16{});  // a port of 0 adds nothing to the hash
+  }
   /// Worker where the pieces of a datagram meet.
   [[nodiscard]] std::size_t of_fragment(const core::IpAddress& src, const core::IpAddress& dst,
                                         std::uint32_t id, std::uint8_t protocol) const noexcept;

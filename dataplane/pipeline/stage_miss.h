@@ -50,6 +50,10 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
   const core::FlowTuple tuple = tuple_of(key_of<F>(i));
   constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck;
   const bool syn = (f.tcp_flags & kOpening) == core::kTcpSyn;
+  if (batch_.stages[i] == Stage::kHome) {
+    answer_owner(i, tuple);
+    return;
+  }
   const Ownership owner = owner_of(*tables_, links_.owners, tuple, syn);
   if (owner.cls != FlowClass::kNone && owner.worker != config_.index &&
       batch_.stages[i] < Stage::kOwner) {
@@ -93,19 +97,24 @@ void Worker<Io, I4, I6, C>::clear_direct(const typename F::Key& key) noexcept {
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
-void Worker<Io, I4, I6, C>::hand_over(std::uint32_t i, std::size_t worker, Stage stage) noexcept {
+bool Worker<Io, I4, I6, C>::hand_over(std::uint32_t i, std::size_t worker, Stage stage) noexcept {
   HandoverMessage message;
   message.packet = batch_.packets[i];
   message.stage = stage;
   message.from = static_cast<std::uint16_t>(config_.index);
   message.has_ports = (batch_.has_ports >> i & 1) != 0;
   message.ports = batch_.ports[i];
-  counters_.add(Counter::kSteeringMisses);
-  if (links_.rings.ring(config_.index, worker).push(message)) {
-    counters_.add(Counter::kHandoverSent);
+  if (stage < Stage::kHome) {
+    counters_.add(Counter::kSteeringMisses);
   } else {
-    drop(batch_.packets[i], Counter::kHandoverRingFull);
+    message.answer = batch_.answers[i];
   }
+  if (!links_.rings.ring(config_.index, worker).push(message)) {
+    drop(batch_.packets[i], Counter::kHandoverRingFull);
+    return false;
+  }
+  counters_.add(Counter::kHandoverSent);
+  return true;
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
@@ -113,8 +122,10 @@ template <class F>
 void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple& tuple) noexcept {
   const core::ParsedFrame& f = batch_.parsed[i];
   const Packet& p = batch_.packets[i];
-  const core::Flow flow{tuple,
-                        p.origin == Origin::kHost ? std::string_view{} : port_info(p.port).ingress};
+  if (waits_for_answer(i, tuple)) {
+    return;
+  }
+  const core::Flow flow = flow_of(i, tuple);
   const core::Decision decision = core::decide(*tables_->table, flow);
   if (decision.verdict != core::FlowVerdict::kForward) {
     refuse(i, decision);
@@ -130,7 +141,8 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     reject(i);  // a TCP or SCTP connection this node does not know: fail at once (F13)
     return;
   }
-  if (overloaded() && opened_in_poll_ >= config_.new_flow_budget) {
+  const bool budgeted = batch_.stages[i] != Stage::kPicked;  // paid for when it was asked about
+  if (budgeted && overloaded() && opened_in_poll_ >= config_.new_flow_budget) {
     drop(p, Counter::kConnNewFlowBudget);
     return;
   }
@@ -138,7 +150,12 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     answer_ttl_expired(i);
     return;
   }
-  open_flow<F>(i, flow, decision);
+  if (decision.affinity_seconds != 0) {
+    open_pinned_flow<F>(i, flow, decision);
+    return;
+  }
+  const std::uint64_t hash = scheduler_.next_random();
+  open_flow<F>(i, flow, decision, core::pick(decision, decision.eligible, hash, scheduler_));
 }
 
 /// Only a worker that cannot keep up sees full bursts one after the other. A single one means
@@ -155,17 +172,16 @@ bool Worker<Io, I4, I6, C>::overloaded() const noexcept {
   return mode == core::ForwardingMode::kNat || mode == core::ForwardingMode::kFullNat;
 }
 
-/// Picks a candidate and creates the connection. A reply key that a live flow holds (one UDP
+/// Creates the connection to the candidate `first`. A reply key that a live flow holds (one UDP
 /// socket, two VIPs, one backend) leads to another candidate, and when there is none to source
-/// translation.
+/// translation; with affinity to source translation at once.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 void Worker<Io, I4, I6, C>::open_flow(std::uint32_t i, const core::Flow& flow,
-                                      const core::Decision& decision) noexcept {
+                                      const core::Decision& decision,
+                                      core::EndpointIndex first) noexcept {
   constexpr std::size_t kTries = 8;
   const auto& service = *decision.service;
-  const std::uint64_t hash = scheduler_.next_random();
-  const core::EndpointIndex first = core::pick(decision, decision.eligible, hash, scheduler_);
   const Packet& p = batch_.packets[i];
   if (first == core::EndpointIndex::kNone ||
       !mode_is_built(core::effective_mode(decision, flow, service.endpoint(first)))) {
@@ -173,11 +189,13 @@ void Worker<Io, I4, I6, C>::open_flow(std::uint32_t i, const core::Flow& flow,
     return;
   }
   bool exhausted = false;
-  const std::size_t others = decision.eligible.size() < kTries ? decision.eligible.size() : kTries;
+  const std::size_t candidates = decision.affinity_seconds != 0 ? 0 : decision.eligible.size();
+  const std::size_t others = candidates < kTries ? candidates : kTries;
   core::CreateOutcome outcome =
       try_candidate<F>(i, flow, decision, service.endpoint(first), false, exhausted);
   for (std::size_t n = 0; n < others && outcome.result == core::CreateResult::kReplyClash; ++n) {
-    const core::EndpointIndex next = decision.eligible[(hash + n) % decision.eligible.size()];
+    const std::size_t from = static_cast<std::size_t>(first);  // any place will do
+    const core::EndpointIndex next = decision.eligible[(from + n) % decision.eligible.size()];
     if (next != first) {
       outcome = try_candidate<F>(i, flow, decision, service.endpoint(next), false, exhausted);
     }

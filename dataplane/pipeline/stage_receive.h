@@ -49,6 +49,10 @@ bool Worker<Io, I4, I6, C>::receive_handed_over() noexcept {
     batch_.stages[i] = messages[i].stage;
     batch_.ports[i] = messages[i].ports;
     batch_.has_ports |= messages[i].has_ports ? 1u << i : 0u;
+    if (messages[i].stage >= Stage::kHome) [[unlikely]] {
+      batch_.from[i] = messages[i].from;
+      batch_.answers[i] = messages[i].answer;
+    }
     __builtin_prefetch(messages[i].packet.data);
   }
   counters_.add(Counter::kHandoverReceived, n);
@@ -104,6 +108,7 @@ void Worker<Io, I4, I6, C>::take_over_tables() noexcept {
     fast.max_frame = info.present ? info.mtu + 14u : 0;
     partial_csum_ |= info.present && info.rx_partial_csum ? 1u << p : 0u;
   }
+  pins_.see(*tables_->table);
   plan_announcements();
   gauges_.generation.store(tables_->table->generation(), std::memory_order_relaxed);
   counters_.add(Counter::kTablesSeen);

@@ -21,6 +21,9 @@ void Worker<Io, I4, I6, C>::upkeep() noexcept {
     if (fragments_.used() != 0) {
       expire_fragments();
     }
+    if (pending_.used() != 0) {
+      expire_pending();
+    }
     announce();
   }
   serve_dump();
@@ -107,6 +110,8 @@ void Worker<Io, I4, I6, C>::drain() noexcept {
   fragments_.expire(now_ + FragmentTable::kPatience, FragmentTable::kDatagrams,
                     [this](const Packet& packet) { drop(packet, Counter::kShutdownDropped); });
   counters_.set(Counter::kHeldFragments, 0);
+  pending_.clear([this](const Packet& packet) { drop(packet, Counter::kShutdownDropped); });
+  counters_.set(Counter::kHeldAffinity, 0);
   do {
     ring_bursts_ = 0;
     if (!receive_handed_over()) {

@@ -13,6 +13,7 @@
 #include "dataplane/core/net/parse_fast.h"
 #include "dataplane/core/sched/pick.h"
 #include "dataplane/core/sched/scheduler_state.h"
+#include "dataplane/pipeline/affinity_pins.h"
 #include "dataplane/pipeline/batch.h"
 #include "dataplane/pipeline/connection_counts.h"
 #include "dataplane/pipeline/counters.h"
@@ -25,6 +26,7 @@
 #include "dataplane/pipeline/next_hop_directory.h"
 #include "dataplane/pipeline/owner.h"
 #include "dataplane/pipeline/packet.h"
+#include "dataplane/pipeline/pending_flows.h"
 #include "dataplane/pipeline/rate_limit.h"
 #include "dataplane/pipeline/translation.h"
 #include "dataplane/pipeline/worker_tables.h"
@@ -43,7 +45,8 @@ struct WorkerConfig {
   std::size_t workers = 1;              ///< in the group
   std::uint32_t new_flow_budget = 8;    ///< flows created in a poll under overload
   std::uint32_t overload_bursts = 8;    ///< full receive bursts in a row that mean overload
-  std::uint32_t service_slots = 16384;  ///< scheduler cursors
+  std::uint32_t service_slots = 16384;  ///< scheduler cursors, Services that can have affinity
+  std::uint32_t affinity_pins = 65536;  ///< clients and service ports remembered; 128 bytes each
   std::uint64_t seed = 1;               ///< of the random choices
 };
 
@@ -100,7 +103,8 @@ class Worker {
         counters_(links.counters),
         releaser_{links.counts, links.counters, config.index},
         scheduler_(config.service_slots, static_cast<std::uint32_t>(config.index),
-                   static_cast<std::uint32_t>(config.workers), config.seed) {}
+                   static_cast<std::uint32_t>(config.workers), config.seed),
+        pins_(config.affinity_pins, config.service_slots, config.seed) {}
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -113,6 +117,7 @@ class Worker {
       frames += batch_.size;
       open_tables();
       serve_batch();
+      serve_answered();  // stage_affinity.h: what waited behind a packet that is back
     }
     while (receive_from_host()) {
       frames += batch_.size;
@@ -218,13 +223,32 @@ class Worker {
   template <class F>
   void clear_direct(const typename F::Key& key) noexcept;
   template <class F>
-  void open_flow(std::uint32_t i, const core::Flow& flow, const core::Decision& decision) noexcept;
+  void open_flow(std::uint32_t i, const core::Flow& flow, const core::Decision& decision,
+                 core::EndpointIndex first) noexcept;
   template <class F>
   core::CreateOutcome try_candidate(std::uint32_t i, const core::Flow& flow,
                                     const core::Decision& decision, const core::Endpoint& chosen,
                                     bool translate_source, bool& exhausted) noexcept;
   void refuse(std::uint32_t i, const core::Decision& decision) noexcept;
-  void hand_over(std::uint32_t i, std::size_t worker, Stage stage) noexcept;
+  bool hand_over(std::uint32_t i, std::size_t worker, Stage stage) noexcept;
+  [[nodiscard]] core::Flow flow_of(std::uint32_t i, const core::FlowTuple& tuple) const noexcept {
+    const Packet& p = batch_.packets[i];
+    return {tuple, p.origin == Origin::kHost ? std::string_view{} : port_info(p.port).ingress};
+  }
+
+  // stage_affinity.h
+  template <class F>
+  void open_pinned_flow(std::uint32_t i, const core::Flow& flow,
+                        const core::Decision& decision) noexcept;
+  [[nodiscard]] core::EndpointIndex pinned_endpoint(const core::Decision& decision,
+                                                    const core::IpAddress& client) noexcept;
+  [[nodiscard]] core::EndpointIndex picked_endpoint(const core::Decision& decision,
+                                                    const AffinityAnswer& answer) noexcept;
+  void ask_home(std::uint32_t i, const core::FlowTuple& tuple, std::size_t home) noexcept;
+  void answer_owner(std::uint32_t i, const core::FlowTuple& tuple) noexcept;
+  bool waits_for_answer(std::uint32_t i, const core::FlowTuple& tuple) noexcept;
+  void serve_answered() noexcept;
+  void expire_pending() noexcept;
 
   // stage_source_port.h
   template <class F>
@@ -318,6 +342,7 @@ class Worker {
   CounterBlock& counters_;
   ConnReleaser releaser_;
   core::SchedulerState scheduler_;
+  AffinityPins pins_;  ///< of the clients whose home this worker is
 
   const WorkerTables* tables_ = nullptr;  ///< valid until the next open_tables()
   std::uint64_t sequence_ = 0;
@@ -341,6 +366,7 @@ class Worker {
 
   HopQueue waiting_;
   FragmentTable fragments_;
+  PendingFlows pending_;
   core::Tick upkeep_at_ = 0;
   core::Tick failed_asked_at_ = 0;
   RateLimit errors_{1, 256};           ///< ICMP errors: about 950 a second, burst 256
@@ -354,6 +380,7 @@ class Worker {
 
 }  // namespace sluice::pipeline
 
+#include "dataplane/pipeline/stage_affinity.h"
 #include "dataplane/pipeline/stage_forward.h"
 #include "dataplane/pipeline/stage_fragment.h"
 #include "dataplane/pipeline/stage_hit.h"

@@ -36,6 +36,7 @@ struct SteppedGroupConfig {
   bool resolve_neighbours = true;  ///< every neighbour that is asked for answers
   std::uint32_t new_flow_budget = 8;
   std::uint32_t overload_bursts = 8;
+  std::uint32_t affinity_pins = 1024;
   std::uint32_t half_open_divisor = 4;
   std::uint64_t seed = 1;  ///< of the random choices
   core::ConnTimeouts timeouts;

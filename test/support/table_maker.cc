@@ -48,6 +48,7 @@ core::ServicePort TableMaker::block(const std::string& name, const TestService& 
   b.port = s.port;
   b.node_port = s.node_port;
   b.scheduler = s.scheduler;
+  b.affinity_seconds = s.affinity_seconds;
   b.mode = s.masquerade_external ? core::ForwardingMode::kByRule : core::ForwardingMode::kNat;
   b.masquerade_external = s.masquerade_external;
   if (!s.vip.empty()) {

@@ -22,6 +22,7 @@ struct TestService {
   std::vector<std::string> local = {};        ///< of them: on this node
   std::vector<std::string> sources = {};      ///< allowed, of the VIP
   core::SchedulerKind scheduler = core::SchedulerKind::kRr;
+  std::uint32_t affinity_seconds = 0;
   bool masquerade_external = false;  ///< eTP Cluster by the book; false: mode nat
 };
 
