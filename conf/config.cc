@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "conf/loader.h"
+#include "control/http/bind_address.h"
 
 namespace sluice::conf {
 namespace {
@@ -169,6 +170,20 @@ void read_timeouts(Section section, TimeoutsConfig& out) {
   section.done();
 }
 
+void read_healthz(Section section, HealthzConfig& out) {
+  section.text("address", out.address);
+  section.boolean("bind-hard-fail", out.bind_hard_fail);
+  section.done();
+  constexpr std::uint16_t kAnyPort = 1;  // what stands for a port that is left out is not ours
+  if (const auto address = http::parse_bind_address(out.address, kAnyPort);
+      !address || (address->port == 0 && !address->addresses.empty())) {
+    section.fail("address",
+                 "ADDRESS:PORT with an IP address, :PORT for all addresses, or \"\" for none, is "
+                 "expected, not \"" +
+                     out.address.substr(0, 60) + "\"");
+  }
+}
+
 void read_words(Section& top, Config& out) {
   using core::SchedulerKind;
   top.word<SchedulerKind>(
@@ -201,6 +216,8 @@ void read_config(Reader& reader, Section& top, Config& out) {
   read_timeouts(top.section("timeouts"), out.timeouts);
   read_words(top, out);
   top.text("listen", out.listen);
+  read_healthz(top.section("healthz"), out.healthz);
+  top.duration("sync-period", out.sync_period);
   top.text("state-dir", out.state_dir);
   top.done();
   check_config(top, out);

@@ -150,6 +150,13 @@ struct TimeoutsConfig {
   bool operator==(const TimeoutsConfig&) const = default;
 };
 
+/// /healthz and /livez of the node.
+struct HealthzConfig {
+  std::string address = "0.0.0.0:10256";  ///< forms: http::parse_bind_address(); empty: off
+  bool bind_hard_fail = false;            ///< a busy address ends the start
+  bool operator==(const HealthzConfig&) const = default;
+};
+
 struct Config {
   Mode mode = Mode::kDpdk;
   std::vector<PortConfig> ports;  ///< at least one; names and devices are unique
@@ -164,6 +171,9 @@ struct Config {
   core::SchedulerKind scheduler = core::SchedulerKind::kRandom;  ///< of Services that name none
   /// "unix:/path" or "127.0.0.1:port" / "[::1]:port" (any loopback address).
   std::string listen = "unix:/run/sluice/sluiced.sock";
+  HealthzConfig healthz;
+  /// Longest wait before a failed apply is retried; twice that and the node is unhealthy.
+  std::chrono::seconds sync_period{30};
   std::string state_dir = "/var/lib/sluice";  ///< last good snapshot; empty: none is kept
   LogLevel log_level = LogLevel::kInfo;
   OwnerMap test_owner_map = OwnerMap::kNormal;  ///< for tests; not in sluiced.yaml

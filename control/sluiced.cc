@@ -17,6 +17,7 @@
 #include <spdlog/spdlog.h>
 
 #include "conf/config.h"
+#include "control/health_side.h"
 #include "control/host_side.h"
 #include "control/publish/publisher.h"
 #include "control/server/listen.h"
@@ -64,6 +65,10 @@ void log_line(dpdk::Severity severity, std::string_view line) {
       spdlog::error("{}", line);
       return;
   }
+}
+
+void warn_line(const std::string& line) {
+  spdlog::warn("{}", line);
 }
 
 void start_log(conf::LogLevel level) {
@@ -165,13 +170,18 @@ core::Result<void> serve(const conf::Config& config) {
   if (!group) {
     return tl::make_unexpected(group.error());
   }
-  publish::Publisher publisher(publisher_options(config), {{group->get()}}, group->get());
+  publish::Publisher publisher(publisher_options(config),
+                               {{.sink = group->get(), .sync_period = config.sync_period}},
+                               group->get());
   auto host = HostSide::start(
       config, **group,
-      {[&](compile::HostState state) { publisher.set_host_state(std::move(state)); },
-       [](const std::string& line) { spdlog::warn("{}", line); }});
+      {[&](compile::HostState state) { publisher.set_host_state(std::move(state)); }, warn_line});
   if (!host) {
     return tl::make_unexpected(host.error());
+  }
+  auto health = HealthSide::start(config, publisher, warn_line);
+  if (!health) {
+    return tl::make_unexpected(health.error());
   }
   const PublisherStop stop_publisher{publisher};
   publisher.start();
@@ -190,6 +200,7 @@ core::Result<void> serve(const conf::Config& config) {
 
   const core::Result<void> ended = wait_for_end(**group, publisher);
   server.stop();
+  health->reset();
   publisher.stop();
   (*host)->stop();
   const core::Result<void> stopped = (*group)->stop();

@@ -53,7 +53,8 @@ RULES = [
                       "dataplane/core/", "dataplane/pipeline/worker_view.h"], ["dpdk", "yaml"]),
     ("control/cli", ["proto/"], ["dpdk", "kernel", "log"]),
     ("proto", ["control/model/", "dataplane/core/"], ["dpdk", "kernel", "log"]),
-    ("conf", ["dataplane/core/", "control/model/"], ["dpdk", "grpc", "protobuf", "kernel"]),
+    # The forms of an address to listen on have one parser.
+    ("conf", ["dataplane/core/", "control/model/", "control/http/bind_address.h"], ["dpdk", "grpc", "protobuf", "kernel"]),
 ]
 # Mains (the files of control/ itself), tests and benches wire everything together.
 FREE = re.compile(r"^(control/[^/]+|(test|bench)/.+)$")

@@ -192,6 +192,29 @@ class Publisher::Impl {
     return {};
   }
 
+  Standing standing() const {
+    Standing standing;
+    {
+      const std::lock_guard lock(status_mutex_);
+      standing.source = status_.source;
+      standing.version = status_.version;
+      standing.wanted = table_;
+      standing.node = node_;
+    }
+    for (const auto& runner : runners_) {
+      auto applied = runner->applied();
+      if (runner == runners_.front() || applied.version < standing.in_force.version) {
+        standing.in_force = std::move(applied);
+      }
+    }
+    return standing;
+  }
+
+  bool wait_standing_change(const Standing& seen, std::chrono::milliseconds timeout,
+                            const std::function<bool()>& give_up) {
+    return progress_.wait(timeout, give_up, [&] { return standing() != seen; });
+  }
+
   bool wait_applied(std::uint64_t version, std::chrono::milliseconds timeout,
                     const std::function<bool()>& give_up) {
     return progress_.wait(timeout, give_up, [&] {
@@ -356,7 +379,7 @@ class Publisher::Impl {
     // Without a table of this state (it does not compile) the sinks keep what they have.
     if (table != nullptr && maker_.last_reason().empty()) {
       for (auto& runner : runners_) {
-        runner->want(table, version_now);
+        runner->want({table, version_now, maker_.health_ports()});
       }
     }
     progress_.notify();
@@ -378,6 +401,12 @@ class Publisher::Impl {
     status_.slots_in_use = ids_.slots_in_use();
     status_.endpoint_ids_in_use = ids_.endpoints_in_use();
     status_.ids_retired = ids_.retired();
+    const auto own = state.nodes.find(options_.node.node_name);
+    if (own == state.nodes.end()) {
+      node_ = nullptr;
+    } else if (node_ == nullptr || *node_ != own->second) {
+      node_ = std::make_shared<const model::Node>(own->second);
+    }
   }
 
   /// Answers the changes of this round, with the report lines of their objects.
@@ -434,8 +463,9 @@ class Publisher::Impl {
   bool started_ = false;
   bool stopping_ = false;
 
-  mutable std::mutex status_mutex_;  ///< guards status_, table_, control_error_
+  mutable std::mutex status_mutex_;  ///< guards status_, node_, table_, control_error_
   Status status_;
+  std::shared_ptr<const model::Node> node_;  ///< this node's
   core::TablePtr table_;
   std::string control_error_;
 
@@ -487,6 +517,13 @@ Status Publisher::status() const {
 }
 Health Publisher::health() const {
   return impl_->health();
+}
+Standing Publisher::standing() const {
+  return impl_->standing();
+}
+bool Publisher::wait_standing_change(const Standing& seen, std::chrono::milliseconds timeout,
+                                     const std::function<bool()>& give_up) const {
+  return impl_->wait_standing_change(seen, timeout, give_up);
 }
 bool Publisher::wait_applied(std::uint64_t version, std::chrono::milliseconds timeout,
                              const std::function<bool()>& give_up) const {

@@ -84,6 +84,20 @@ struct Health {
   std::string reason;  ///< one line when !ok
 };
 
+/// How far the sinks have come, for those who follow them.
+struct Standing {
+  Status::Source source = Status::Source::kNone;
+  std::uint64_t version = 0;                ///< received
+  core::TablePtr wanted;                    ///< the newest table
+  Edition in_force;                         ///< of the sink that is farthest behind
+  std::shared_ptr<const model::Node> node;  ///< this node's object; null: unknown
+  /// Something received is not in force everywhere.
+  [[nodiscard]] bool behind() const {
+    return version != in_force.version || wanted != in_force.table;
+  }
+  bool operator==(const Standing&) const = default;
+};
+
 /// Takes cluster states and changes, compiles, applies to every sink, retries.
 /// Thread: every public call may come from any thread but a sink's own.
 class Publisher {
@@ -142,6 +156,12 @@ class Publisher {
   [[nodiscard]] Status status() const;
   /// Not ok: a thread of ours ended or a worker stopped. The process should end with an error.
   [[nodiscard]] Health health() const;
+
+  [[nodiscard]] Standing standing() const;
+  /// Waits until standing() differs from `seen`. @param give_up  asked now and then; true ends the
+  /// wait. @return false: it does not.
+  bool wait_standing_change(const Standing& seen, std::chrono::milliseconds timeout,
+                            const std::function<bool()>& give_up) const;
 
   /// Waits until every sink has applied `version` or a later one.
   /// @param give_up  asked now and then; true ends the wait. @return whether it came so far.

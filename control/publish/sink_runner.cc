@@ -27,17 +27,18 @@ void SinkRunner::stop() {
   }
 }
 
-void SinkRunner::want(core::TablePtr table, std::uint64_t version) {
+void SinkRunner::want(Edition edition) {
   {
     const std::lock_guard lock(mutex_);
-    status_.wanted_version = version;
-    status_.wanted_generation = table->generation();
-    if (table == applied_ && status_.last_error.empty()) {
-      status_.applied_version = version;  // the change meant nothing to this node
+    status_.wanted_version = edition.version;
+    status_.wanted_generation = edition.table->generation();
+    if (edition.table == applied_.table && status_.last_error.empty()) {
+      status_.applied_version = edition.version;  // the change meant nothing to this node
+      applied_ = edition;
     } else {
       limiter_.request();
     }
-    wanted_ = std::move(table);
+    wanted_ = std::move(edition);
   }
   wake_.notify_all();
 }
@@ -45,6 +46,11 @@ void SinkRunner::want(core::TablePtr table, std::uint64_t version) {
 SinkStatus SinkRunner::status() const {
   const std::lock_guard lock(mutex_);
   return status_;
+}
+
+Edition SinkRunner::applied() const {
+  const std::lock_guard lock(mutex_);
+  return applied_;
 }
 
 void SinkRunner::run() {
@@ -64,7 +70,7 @@ void SinkRunner::run() {
 void SinkRunner::run_until_stopped() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    const auto next = wanted_ == nullptr ? std::nullopt : limiter_.next_run();
+    const auto next = wanted_.table == nullptr ? std::nullopt : limiter_.next_run();
     if (!next) {
       wake_.wait(lock);
     } else if (*next > RateLimiter::Clock::now()) {
@@ -76,23 +82,22 @@ void SinkRunner::run_until_stopped() {
 }
 
 void SinkRunner::apply_once(std::unique_lock<std::mutex>& lock) {
-  const auto table = wanted_;
-  const auto version = status_.wanted_version;
+  const Edition edition = wanted_;
   limiter_.started();
   lock.unlock();
   core::Result<core::ApplyReport> result;
   try {
-    result = sink_.apply(table);
+    result = sink_.apply(edition.table);
   } catch (const std::exception& error) {
     result = tl::unexpected(core::Error{error.what()});
   }
   lock.lock();
   if (result) {
     limiter_.succeeded(RateLimiter::Clock::now());
-    applied_ = table;
     // While the apply ran, the same table may have come to stand for a later version.
-    status_.applied_version = wanted_ == table ? status_.wanted_version : version;
-    status_.applied_generation = table->generation();
+    applied_ = wanted_.table == edition.table ? wanted_ : edition;
+    status_.applied_version = applied_.version;
+    status_.applied_generation = applied_.table->generation();
     ++status_.applies;
     status_.last_error.clear();
     status_.unsupported = std::move(result->unsupported);

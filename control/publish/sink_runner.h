@@ -8,9 +8,18 @@
 #include <thread>
 
 #include "control/publish/rate_limiter.h"
+#include "control/publish/table_maker.h"
 #include "dataplane/core/sink.h"
 
 namespace sluice::publish {
+
+/// A table and the state it stands for.
+struct Edition {
+  core::TablePtr table;       ///< null: none
+  std::uint64_t version = 0;  ///< of the cluster state
+  HealthPorts health_ports;   ///< never null when there is a table
+  bool operator==(const Edition&) const = default;
+};
 
 struct SinkStatus {
   std::string name;
@@ -40,9 +49,12 @@ class SinkRunner {
   void start();
   /// Waits for the apply it is in.
   void stop();
-  /// `table` replaces whatever was wanted. A table that is in force already costs no apply.
-  void want(core::TablePtr table, std::uint64_t version);
+  /// `edition` replaces whatever was wanted. A table that is in force already costs no apply.
+  /// @param edition  has a table.
+  void want(Edition edition);
   [[nodiscard]] SinkStatus status() const;
+  /// What the sink has in force.
+  [[nodiscard]] Edition applied() const;
 
  private:
   void run();
@@ -54,8 +66,8 @@ class SinkRunner {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   RateLimiter limiter_;
-  core::TablePtr wanted_;
-  core::TablePtr applied_;
+  Edition wanted_;
+  Edition applied_;
   SinkStatus status_;
   bool stopping_ = false;
   std::thread thread_;

@@ -197,6 +197,7 @@ core::TablePtr TableMaker::try_compile(const model::ClusterState& state,
                                        : compiler_->full(state, config_, host_);
     if (compiled && compiled->table != nullptr) {
       report_ = std::move(compiled->report);
+      take_health_ports(std::move(compiled->health_ports));
       last_reason_.clear();
       return compiled->table;
     }
@@ -206,6 +207,13 @@ core::TablePtr TableMaker::try_compile(const model::ClusterState& state,
   }
   ++failures_;
   return nullptr;
+}
+
+/// Equal ports stay the same object, so that who follows them sees at once that nothing changed.
+void TableMaker::take_health_ports(std::vector<compile::HealthPort> ports) {
+  if (health_ports_ == nullptr || *health_ports_ != ports) {
+    health_ports_ = std::make_shared<const std::vector<compile::HealthPort>>(std::move(ports));
+  }
 }
 
 model::ClusterState TableMaker::last_good() const {

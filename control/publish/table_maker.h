@@ -47,6 +47,9 @@ struct FailedObject {
   std::string reason;
 };
 
+/// Health-check node ports of one compile; shared with those who open them.
+using HealthPorts = std::shared_ptr<const std::vector<compile::HealthPort>>;
+
 /// State, compile and what to do when it fails. Thread: one.
 class TableMaker {
  public:
@@ -71,6 +74,8 @@ class TableMaker {
   core::TablePtr retry_failed();
 
   [[nodiscard]] const compile::Report& report() const { return report_; }
+  /// Of the newest table; null before it.
+  [[nodiscard]] const HealthPorts& health_ports() const { return health_ports_; }
   [[nodiscard]] std::vector<FailedObject> failed() const;
   /// Why the last compile failed as a whole; "" when it did not.
   [[nodiscard]] const std::string& last_reason() const { return last_reason_; }
@@ -98,6 +103,7 @@ class TableMaker {
   core::TablePtr isolate();
   core::TablePtr add_groups(const std::vector<Group>& groups, std::size_t from, std::size_t to);
   core::TablePtr try_compile(const model::ClusterState& state, const model::ChangeSet* changes);
+  void take_health_ports(std::vector<compile::HealthPort> ports);
   void end_shadow_if_well();
 
   std::unique_ptr<TableCompiler> compiler_;
@@ -109,6 +115,7 @@ class TableMaker {
   Undo undo_;
   bool dirty_ = false;
   compile::Report report_;
+  HealthPorts health_ports_;
   std::map<std::string, std::pair<Group, std::string>> failed_;  ///< by name; with the reason
   std::string last_reason_;
   unsigned tries_left_ = 0;

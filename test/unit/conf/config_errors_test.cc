@@ -127,6 +127,19 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"listen: ''\n", "f.yaml:2: listen: ", "unix:/PATH"},
                       Mistake{"listen: unix:run/x\n", "f.yaml:2: listen: ", "unix:/PATH"}));
 
+// F97.
+INSTANTIATE_TEST_SUITE_P(
+    Health, Mistakes,
+    ::testing::Values(
+        Mistake{"healthz: {address: localhost:1}\n", "f.yaml:2: healthz.address: ", "IP address"},
+        Mistake{"healthz: {address: '10.0.0.1:0'}\n", "f.yaml:2: healthz.address: ", "PORT"},
+        Mistake{"healthz: {address: '10.0.0.1:x'}\n", "f.yaml:2: healthz.address: ", "PORT"},
+        Mistake{"healthz: {bind-hard-fail: 1}\n", "f.yaml:2: healthz.bind-hard-fail: ", "true"},
+        Mistake{"healthz: {port: 1}\n", "f.yaml:2: healthz.port: ", "known here: address"},
+        Mistake{"healthz: 0.0.0.0:1\n", "f.yaml:2: healthz: ", "indented"},
+        Mistake{"sync-period: 30\n", "f.yaml:2: sync-period: ", "a duration with a unit"},
+        Mistake{"sync-period: 0s\n", "f.yaml:2: sync-period: ", "1s..24h"}));
+
 struct PortMistake {
   const char* fields;
   const char* where;

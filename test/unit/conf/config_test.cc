@@ -37,6 +37,16 @@ TEST(Config, TreatsASectionWithoutContentAsAllDefaults) {
   EXPECT_EQ(good("snat:\n  # addresses: []\ntimeouts:\n"), good(""));
 }
 
+// H-7, H-14, F97
+TEST(Config, ReadsHealthz) {
+  EXPECT_EQ(good("").healthz, (HealthzConfig{"0.0.0.0:10256", false}));
+  EXPECT_EQ(good("healthz: {address: ''}\n").healthz.address, "");
+  EXPECT_EQ(good("healthz: {address: '[::]:9', bind-hard-fail: true}\n").healthz,
+            (HealthzConfig{"[::]:9", true}));
+  EXPECT_EQ(good("healthz: {address: 192.0.2.1}\n").healthz.address, "192.0.2.1");
+  EXPECT_EQ(good("sync-period: 1m\n").sync_period, seconds(60));
+}
+
 struct DeviceCase {
   const char* text;
   DeviceKind kind;
