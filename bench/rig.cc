@@ -19,7 +19,7 @@ pipeline::OwnerMap::Config owner_config(const RigConfig& config) {
   pipeline::OwnerMap::Config owner;
   owner.workers = workers_of(config);
   owner.reta = {0, 0};
-  owner.inverted = config.handed_over;
+  owner.twist = config.handed_over ? pipeline::OwnerTwist::kInverted : pipeline::OwnerTwist::kNone;
   return owner;
 }
 
