@@ -40,9 +40,11 @@ def handed_over_as_it_should(net, before=None):
     if net.owner == "normal":
         return
     counters, before = net.counters(), before or {}
-    frames = counters["rx_frames"] - before.get("rx_frames", 0)
-    share = (counters.get("handover_sent", 0) - before.get("handover_sent", 0)) / frames
-    assert share > (0.98 if net.port_kind == "af_xdp" else 0.25)
+    # A ring may fill while its reader is off the core; those frames had to cross, too.
+    frames, sent, full = (counters.get(name, 0) - before.get(name, 0)
+                          for name in ("rx_frames", "handover_sent", "handover_ring_full"))
+    assert sent > 0
+    assert (sent + full) / frames > (0.98 if net.port_kind == "af_xdp" else 0.25)
 
 
 @pytest.mark.parametrize("family", [4, 6])
@@ -144,7 +146,7 @@ def test_two_hundred_megabytes_go_down_and_up_unaltered(served, blob, family, vi
     assert down(served, front(vip, family), pieces) == digest
     assert up(served, front(vip, family), pieces, path) == digest
 
-    # A ring may fill while its reader is off the core; TCP repairs that, the digests prove it.
+    # What a full ring costs TCP repairs; the digests prove it.
     if served.port_kind == "af_xdp":
         handed_over_as_it_should(served, before)
     elif served.owner == "handed_over":
