@@ -15,8 +15,9 @@ TOPS = ("dataplane", "control", "kni", "proto", "conf", "bench", "test")
 
 
 def flags_by_folder(build):
-    """One compile command per folder, without the source, the output and the launcher."""
-    found = {}
+    """One compile command per folder, without the source, the output and the launcher, but with the
+    include paths of every target: a folder has several, and who may use which is layering's work."""
+    found, paths = {}, {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         words = shlex.split(entry["command"])
         if "ccache" in words[0]:
@@ -29,7 +30,14 @@ def flags_by_folder(build):
                 skip = True
             elif word not in ("-MD",):
                 kept.append(word)
+        for word, following in zip(kept, kept[1:] + [""]):
+            if word.startswith("-I"):
+                paths[(word,)] = None
+            elif word in ("-isystem", "-include"):
+                paths[(word, following)] = None
         found.setdefault(str(pathlib.Path(entry["file"]).parent), (kept, entry["directory"]))
+    more = [word for path in paths for word in path]
+    found = {folder: (kept + more, directory) for folder, (kept, directory) in found.items()}
     return found
 
 
