@@ -236,7 +236,12 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const 
   conn.endpoint = chosen.id;
   const Hop hop = resolve(chosen.address);
   conn.to_backend = hop.index;
-  const bool full = translate_source || core::source_is_translated(decision, flow, chosen);
+  // The host takes no packet from the tap that comes from its own address, and would answer it past
+  // the tap: without addresses of its own for translation such a flow keeps its source.
+  const bool keeps_source = hop.index == kHostHop &&
+                            tables_->table->node().of(F::kFamily).snat_addresses.empty();
+  const bool full = translate_source ||
+                    (!keeps_source && core::source_is_translated(decision, flow, chosen));
   conn.mode = full ? core::ForwardingMode::kFullNat : core::ForwardingMode::kNat;
   if (full && !choose_source<F>(conn, hop.port)) {
     exhausted = true;

@@ -34,6 +34,29 @@ TEST_F(FullNatTest, Ipv6) {
             Flows{"tcp [fd00:203::10]:80 > [fd00:198::7]:40000"});
 }
 
+// The host takes no packet from the tap that comes from its own address.
+TEST_F(FullNatTest, AnEndpointOnTheHostSeesTheClient) {
+  tables_.services["web"].endpoints = {"192.0.2.11:8080"};
+  apply();
+  EXPECT_TRUE(group_.exchange(0, tcp4(kClient, kVip, 40000, 80, kSyn)).empty());
+  EXPECT_EQ(flows(group_.take_to_host()), Flows{"tcp 198.51.100.7:40000 > 192.0.2.11:8080"});
+  group_.inject(0, tcp4("192.0.2.11", kClient, 8080, 40000, kSyn | kAck), 0,
+                pipeline::Origin::kHost);
+  group_.settle();
+  EXPECT_EQ(flows(group_.take_sent()), Flows{"tcp 203.0.113.10:80 > 198.51.100.7:40000"});
+}
+
+TEST_F(FullNatTest, AnEndpointOnTheHostSeesAPoolAddress) {
+  tables_.services["web"].endpoints = {"192.0.2.11:8080"};
+  tables_.node.v4.snat_addresses = {*core::parse_address("192.0.2.200")};
+  tables_.node.snat_first_port = 1024;
+  apply();
+  EXPECT_TRUE(group_.exchange(0, tcp4(kClient, kVip, 40000, 80, kSyn)).empty());
+  const auto out = group_.take_to_host();
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(PacketView(out[0].bytes).src(), "192.0.2.200");
+}
+
 TEST_F(FullNatTest, PoolAddressesAreUsedWhenThereAreAny) {
   tables_.node.v4.snat_addresses = {*core::parse_address("192.0.2.200")};
   tables_.node.snat_first_port = 1024;
