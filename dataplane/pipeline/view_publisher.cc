@@ -9,6 +9,13 @@ namespace {
 using core::ForwardingTable;
 using core::ServicePort;
 
+/// Addresses that node ports of a family are reached at.
+const std::vector<core::IpAddress>& node_port_addresses(const core::NodePart& node,
+                                                        core::Family family) {
+  const auto& part = node.of(family);
+  return part.node_ports.match_all ? part.local_addresses : part.node_ports.addresses;
+}
+
 /// Every (address, port) that leads to a block.
 std::vector<L4Address> frontends_of(const ServicePort& block, const core::NodePart& node) {
   std::vector<L4Address> all;
@@ -20,9 +27,7 @@ std::vector<L4Address> frontends_of(const ServicePort& block, const core::NodePa
     all.push_back({a, block.port, block.protocol});
   }
   if (block.node_port != 0) {
-    const auto& part = node.of(block.family);
-    const auto& here = part.node_ports.match_all ? part.local_addresses : part.node_ports.addresses;
-    for (const core::IpAddress& a : here) {
+    for (const core::IpAddress& a : node_port_addresses(node, block.family)) {
       all.push_back({a, block.node_port, block.protocol});
     }
   }
@@ -54,6 +59,7 @@ ViewPublisher::ViewPublisher(std::size_t workers, const ConnectionCounts& counts
 void ViewPublisher::apply(core::TablePtr table) {
   const ForwardingTable& after = *table;
   take_over_services(after);
+  take_over_node_addresses(after);
   update_announced(after);
   update_excluded();
   update_source_pool(after);
@@ -164,6 +170,48 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
     left.endpoints = endpoints_ever(slot, *before);
   }
   if (!left.backends.empty() || !left.frontends.empty()) {
+    left.left_at = next_.sequence + 1;
+    start_draining(std::move(left));
+  }
+}
+
+/// Node ports lead on for flows to an address that is the node's no more, also those of Services
+/// that did not change. (Those that did: replace_block().)
+void ViewPublisher::take_over_node_addresses(const ForwardingTable& next) {
+  const ForwardingTable* before = next_.table.get();
+  if (before == nullptr || before->node_ptr() == next.node_ptr()) {
+    return;
+  }
+  std::vector<core::IpAddress> left;
+  for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
+    const auto& now = node_port_addresses(next.node(), family);
+    for (const core::IpAddress& a : node_port_addresses(before->node(), family)) {
+      if (std::find(now.begin(), now.end(), a) == now.end()) {
+        left.push_back(a);
+      }
+    }
+  }
+  for (std::uint32_t i = 0; i < before->slot_limit() && !left.empty(); ++i) {
+    const auto slot = static_cast<core::ServiceSlot>(i);
+    const ServicePort* block = before->service(slot);
+    if (block != nullptr && block->node_port != 0 && block == next.service(slot)) {
+      drain_node_port(slot, *block, left);
+    }
+  }
+}
+
+void ViewPublisher::drain_node_port(core::ServiceSlot slot, const ServicePort& block,
+                                    const std::vector<core::IpAddress>& addresses) {
+  Draining left;
+  left.slot = slot;
+  for (const core::IpAddress& a : addresses) {
+    if (a.family() == block.family) {
+      left.frontends.push_back({a, block.node_port, block.protocol});
+      departed_.add(left.frontends.back());
+    }
+  }
+  if (!left.frontends.empty()) {
+    left.endpoints = endpoints_ever(slot, block);
     left.left_at = next_.sequence + 1;
     start_draining(std::move(left));
   }

@@ -52,6 +52,9 @@ class ViewPublisher {
   void take_over_services(const core::ForwardingTable& next);
   void replace_block(core::ServiceSlot slot, const core::ServicePort* before,
                      const core::ServicePort* after, const core::ForwardingTable& next);
+  void take_over_node_addresses(const core::ForwardingTable& next);
+  void drain_node_port(core::ServiceSlot slot, const core::ServicePort& block,
+                       const std::vector<core::IpAddress>& addresses);
   void start_draining(Draining left);
   /// Ids of the block's endpoints and of those that left it and still drain.
   [[nodiscard]] std::vector<core::EndpointId> endpoints_ever(core::ServiceSlot slot,

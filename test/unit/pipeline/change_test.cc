@@ -172,5 +172,34 @@ TEST_F(SteeringOfTheDepartedTest, FlowsOfADeletedServiceStillFindTheirOwner) {
   EXPECT_TRUE(group_.take_to_host().empty());
 }
 
+class NodeAddressTest : public PipelineTest {
+ protected:
+  static SteppedGroupConfig two_workers() {
+    SteppedGroupConfig config;
+    config.workers = 2;
+    return config;
+  }
+  NodeAddressTest() : PipelineTest(two_workers()) {}
+};
+
+// The Service itself did not change: its flows were once found by the worker that has them only.
+TEST_F(NodeAddressTest, NodePortFlowGoesOnWhenItsAddressLeavesTheNode) {
+  const std::string address = "192.0.2.12";
+  const auto before = tables_.node.v4.node_ports.addresses;
+  tables_.node.v4.node_ports.addresses.push_back(*core::parse_address(address));
+  apply();
+  const auto syn = group_.exchange(0, tcp4(kClient, address, 40000, 30080, kSyn));
+  ASSERT_EQ(syn.size(), 1u);
+  const std::string backend = PacketView(syn[0].bytes).dst();
+  sent(0, tcp4(backend, kClient, 8080, 40000, kSyn | kAck));
+  tables_.node.v4.node_ports.addresses = before;
+  apply();
+  for (std::size_t worker = 0; worker < 2; ++worker) {
+    EXPECT_EQ(sent(worker, tcp4(kClient, address, 40000, 30080, kAck)),
+              Flows{"tcp 198.51.100.7:40000 > " + backend + ":8080"});
+  }
+  EXPECT_GT(count(Counter::kHandoverSent), 0u);
+}
+
 }  // namespace
 }  // namespace sluice::test

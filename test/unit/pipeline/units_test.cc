@@ -216,6 +216,28 @@ TEST_F(PublisherTest, AddressThatComesAndGoesUnderOneConnectionIsRememberedOnce)
   EXPECT_FALSE(departed());
 }
 
+TEST_F(PublisherTest, NodePortOfAnAddressThatLeftTheNodeStaysInTheBookWhileUsed) {
+  const auto departed = [&] {
+    return view().book->departed_frontends.contains(
+        {*core::parse_address("192.0.2.12"), 30080, core::Protocol::kTcp});
+  };
+  const auto addresses = tables_.node.v4.node_ports.addresses;
+  tables_.services["web"].node_port = 30080;
+  tables_.node.v4.node_ports.addresses.push_back(*core::parse_address("192.0.2.12"));
+  publisher_.apply(tables_.make());
+  const core::EndpointId id = tables_.id("web", "10.244.1.21:8080");
+  counts_.opened(0, id);
+  tables_.node.v4.node_ports.addresses = addresses;
+  publisher_.apply(tables_.make());
+  publisher_.collect();
+  EXPECT_TRUE(departed());
+  counts_.closed(0, id);
+  publisher_.collect();
+  publisher_.collect();
+  EXPECT_FALSE(departed());
+  EXPECT_EQ(publisher_.draining(), 0u);
+}
+
 TEST_F(PublisherTest, NodePortsAndReservedPortsAreExcludedWhileUsed) {
   tables_.services["web"].node_port = 50000;
   publisher_.apply(tables_.make());
