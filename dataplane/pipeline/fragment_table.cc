@@ -48,8 +48,9 @@ FragmentTable::Datagram* FragmentTable::find_or_add(const core::FragmentInfo& pi
     found = spare;
   }
   if (found != nullptr) {
-    found->seen += piece.length;
-    found->total = piece.more ? found->total : std::uint32_t{piece.offset} + piece.length;
+    const std::uint32_t end = std::uint32_t{piece.offset} + piece.length;
+    found->seen.note(piece.offset, end);
+    found->total = piece.more ? found->total : end;
   }
   return found;
 }

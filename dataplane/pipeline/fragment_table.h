@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,40 @@
 #include "dataplane/pipeline/handover.h"
 
 namespace sluice::pipeline {
+
+/// Which bytes of a datagram have been seen: ranges that neither touch nor overlap, so a piece that
+/// comes twice counts once. A piece that would need one range more than there is room for is not
+/// noted: its datagram then never becomes whole and ends by time.
+class Coverage {
+ public:
+  void note(std::uint32_t begin, std::uint32_t end) noexcept {
+    for (std::size_t i = 0; i < size_;) {
+      if (ranges_[i].begin <= end && begin <= ranges_[i].end) {
+        begin = std::min(begin, ranges_[i].begin);
+        end = std::max(end, ranges_[i].end);
+        ranges_[i] = ranges_[--size_];
+      } else {
+        ++i;
+      }
+    }
+    if (size_ < kRanges) {
+      ranges_[size_++] = {begin, end};
+    }
+  }
+  /// All of the bytes before `end`.
+  [[nodiscard]] bool whole(std::uint32_t end) const noexcept {
+    return size_ == 1 && ranges_[0].begin == 0 && ranges_[0].end >= end;
+  }
+
+ private:
+  static constexpr std::size_t kRanges = 16;
+  struct Range {
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+  };
+  std::array<Range, kRanges> ranges_{};
+  std::size_t size_ = 0;
+};
 
 /// Datagrams in pieces, at the worker where their pieces meet. Only the first piece has ports; the
 /// others wait for it, at most a second, and then go the same way. Pieces are never joined: each is
@@ -37,7 +72,7 @@ class FragmentTable {
     FragmentPorts ports;
     State state = State::kFree;
     core::Tick since = 0;
-    std::uint32_t seen = 0;   ///< bytes
+    Coverage seen;
     std::uint32_t total = 0;  ///< 0: not known yet
     std::uint16_t first_held = kNone;
     std::uint16_t last_held = kNone;
@@ -59,7 +94,7 @@ class FragmentTable {
   bool take_held(Datagram& datagram, Packet& packet) noexcept;
 
   [[nodiscard]] static bool complete(const Datagram& d) noexcept {
-    return d.total != 0 && d.seen >= d.total;
+    return d.total != 0 && d.seen.whole(d.total);
   }
   /// Precondition: holds nothing.
   void forget(Datagram& datagram) noexcept {

@@ -110,6 +110,42 @@ TEST_F(FragmentTest, AnswersInPiecesAreTranslatedBack) {
   }
 }
 
+// Their bytes once counted twice, so the datagram ended before its last piece had come.
+TEST_F(FragmentTest, PiecesThatComeTwiceDoNotEndTheDatagram) {
+  const auto parts = pieces(kClient, 5000, 7);
+  for (const std::size_t k : {2u, 0u, 0u, 2u, 1u}) {
+    group_.inject(0, parts[k]);
+    group_.settle();
+  }
+  const auto out = group_.take_sent();
+  EXPECT_EQ(out.size(), 5u);
+  one_backend(out, kClient);
+  EXPECT_EQ(count(Counter::kHeldFragments), 0u);
+}
+
+TEST(Coverage, IsWholeOnceEveryByteWasSeen) {
+  pipeline::Coverage seen;
+  for (const std::uint32_t begin : {80u, 0u, 40u, 40u, 84u, 60u}) {
+    EXPECT_FALSE(seen.whole(100));
+    seen.note(begin, begin + 20);
+  }
+  EXPECT_FALSE(seen.whole(100));
+  seen.note(18, 42);
+  EXPECT_TRUE(seen.whole(100));
+  EXPECT_FALSE(seen.whole(105));
+}
+
+TEST(Coverage, WithTooManyHolesNothingIsEverWhole) {
+  pipeline::Coverage seen;
+  for (std::uint32_t n = 0; n < 64; ++n) {
+    seen.note(n * 16, n * 16 + 8);
+  }
+  for (std::uint32_t n = 0; n < 64; ++n) {
+    seen.note(n * 16 + 8, n * 16 + 16);
+  }
+  EXPECT_FALSE(seen.whole(1024));
+}
+
 TEST_F(FragmentTest, Ipv6) {
   auto parts = fragment_frame(
       PacketBuilder().eth().ipv6(kClient6, "fd00:203::53").udp(5000, 53).payload(4000).build(),
