@@ -5,6 +5,8 @@
 // links of addresses that have become ours. Cluster IPs are never announced, so never answered.
 // Included by worker.h.
 
+#include <algorithm>
+
 #include "dataplane/core/net/arp_nd.h"
 #include "dataplane/pipeline/worker.h"
 
@@ -46,7 +48,9 @@ void Worker<Io, I4, I6, C>::serve_nd(std::uint32_t i) noexcept {
   pass(i, Counter::kHostArpNd);
 }
 
-/// Addresses that appeared in a later view than the last one told of are told three times.
+/// Addresses that appeared in a later view than the last one told of are told three times. Further
+/// views change nothing about those under way; when all places are taken the addresses wait for
+/// one.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::plan_announcements() noexcept {
   bool any_port = false;
@@ -58,57 +62,79 @@ void Worker<Io, I4, I6, C>::plan_announcements() noexcept {
   }
   bool appeared = false;
   for (const Announced& a : *tables_->announced) {
-    appeared = appeared || a.since > announcing_upto_;
+    appeared = appeared || a.since > announced_upto_;
   }
-  announcing_upto_ = sequence_;
-  announce_next_ = 0;
-  if (appeared) {
-    announce_rounds_ = kAnnounceRounds;
-    announce_at_ = now_;
+  if (!appeared) {
+    announced_upto_ = sequence_;
+    return;
+  }
+  for (Announcement& a : announcements_) {
+    if (a.rounds == 0) {
+      a = {announced_upto_, sequence_, kAnnounceRounds, 0, false, {}};
+      announced_upto_ = sequence_;
+      return;
+    }
   }
 }
 
-/// Once a tick: at most kAnnounceBurst addresses, the rounds a second apart.
+/// Once a tick: at most kAnnounceBurst addresses, the rounds of each a second apart.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::announce() noexcept {
-  if (announce_rounds_ == 0 || tables_ == nullptr ||
-      static_cast<std::int32_t>(now_ - announce_at_) < 0) {
-    return;
-  }
-  const auto& list = *tables_->announced;
   std::uint32_t left = kAnnounceBurst;
-  while (announce_next_ < list.size() && left != 0) {
-    const Announced& a = list[announce_next_++];
-    if (a.since > announced_upto_) {
-      announce_address(a.address);
-      --left;
+  for (Announcement& a : announcements_) {
+    const bool due =
+        a.rounds == kAnnounceRounds || static_cast<std::int32_t>(now_ - a.next_round) >= 0;
+    if (a.rounds == 0 || !due || left == 0) {
+      continue;
+    }
+    left -= announce_some(a, left);
+    if (a.rounds == 0) {
+      plan_announcements();  // for those that wait for a place
     }
   }
-  if (announce_next_ < list.size()) {
-    return;
+}
+
+/// Goes on where it stopped, by address: the list may be another one by now.
+/// @return how many it told of, at most `limit`.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+std::uint32_t Worker<Io, I4, I6, C>::announce_some(Announcement& a, std::uint32_t limit) noexcept {
+  const auto& list = *tables_->announced;
+  const auto before = [](const core::IpAddress& x, const Announced& y) { return x < y.address; };
+  auto next = a.begun ? std::upper_bound(list.begin(), list.end(), a.last, before) : list.begin();
+  std::uint32_t told = 0;
+  for (; next != list.end() && told < limit; ++next) {
+    a.begun = true;
+    a.last = next->address;
+    if (next->since > a.after && next->since <= a.upto) {
+      announce_address(next->address, a.rounds);
+      ++told;
+    }
   }
-  announce_next_ = 0;
-  announce_at_ = now_ + core::ticks_of_ms(1000);
-  if (--announce_rounds_ == 0) {
-    announced_upto_ = announcing_upto_;
+  if (next == list.end()) {
+    a.begun = false;
+    a.next_round = now_ + core::ticks_of_ms(1000);
+    --a.rounds;
   }
+  return told;
 }
 
 /// On the port whose link the address lies on; on every port when it lies on none.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
-void Worker<Io, I4, I6, C>::announce_address(const core::IpAddress& address) noexcept {
+void Worker<Io, I4, I6, C>::announce_address(const core::IpAddress& address,
+                                             std::uint32_t round) noexcept {
   const Route* route = tables_->routes->find(address);
   const bool on_link = route != nullptr && !route->gateway.has_value();
   for (std::size_t p = 0; p < kMaxPorts; ++p) {
     const auto port = static_cast<PortIndex>(p);
     if (port_info(port).present && (!on_link || route->port == port)) {
-      announce_on(port, address);
+      announce_on(port, address, round);
     }
   }
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
-void Worker<Io, I4, I6, C>::announce_on(PortIndex port, const core::IpAddress& address) noexcept {
+void Worker<Io, I4, I6, C>::announce_on(PortIndex port, const core::IpAddress& address,
+                                        std::uint32_t round) noexcept {
   const std::uint32_t length =
       address.is_v4() ? core::kArpFrameLength : core::kNeighborAdvertisementLength;
   Packet p;
@@ -125,7 +151,7 @@ void Worker<Io, I4, I6, C>::announce_on(PortIndex port, const core::IpAddress& a
   const core::MacAddress& own = port_info(port).mac;
   if (address.is_v4()) {
     const auto form =
-        (announce_rounds_ & 1) != 0 ? core::GratuitousForm::kRequest : core::GratuitousForm::kReply;
+        (round & 1) != 0 ? core::GratuitousForm::kRequest : core::GratuitousForm::kReply;
     core::build_gratuitous_arp(p.data, address.v4(), own, form);
   } else {
     core::build_unsolicited_advertisement(p.data, address.v6(), own);

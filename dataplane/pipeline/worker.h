@@ -161,6 +161,7 @@ class Worker {
   static constexpr std::uint32_t kFragmentsPerTick = 64;  ///< all of them in 8 ticks
   static constexpr std::uint32_t kAnnounceRounds = 3;
   static constexpr std::uint32_t kAnnounceBurst = 16;
+  static constexpr std::size_t kAnnouncements = 4;
 
   void serve_batch() noexcept {
     if (batch_.size == 0) {
@@ -261,6 +262,7 @@ class Worker {
   void put_on_wire(const Packet& packet, NextHopWord word) noexcept;
   void ask_for(const Hop& hop) noexcept;
   void give_to_host(const Packet& packet, Counter why) noexcept;
+  void leave_to_host(const Packet& packet) noexcept;
   void pass(std::uint32_t i, Counter why) noexcept;
   void drop(const Packet& packet, Counter why) noexcept;
 
@@ -289,10 +291,20 @@ class Worker {
   // stage_neighbour.h
   void serve_arp(std::uint32_t i) noexcept;
   void serve_nd(std::uint32_t i) noexcept;
+  /// Addresses that appeared in the views (after, upto].
+  struct Announcement {
+    std::uint64_t after = 0;
+    std::uint64_t upto = 0;
+    std::uint32_t rounds = 0;  ///< still to go; 0: free
+    core::Tick next_round = 0;
+    bool begun = false;  ///< in a round that has come as far as `last`
+    core::IpAddress last;
+  };
   void plan_announcements() noexcept;
   void announce() noexcept;
-  void announce_address(const core::IpAddress& address) noexcept;
-  void announce_on(PortIndex port, const core::IpAddress& address) noexcept;
+  std::uint32_t announce_some(Announcement& a, std::uint32_t limit) noexcept;
+  void announce_address(const core::IpAddress& address, std::uint32_t round) noexcept;
+  void announce_on(PortIndex port, const core::IpAddress& address, std::uint32_t round) noexcept;
 
   // stage_fragment.h
   void serve_fragment(std::uint32_t i) noexcept;
@@ -369,12 +381,9 @@ class Worker {
   PendingFlows pending_;
   core::Tick upkeep_at_ = 0;
   core::Tick failed_asked_at_ = 0;
-  RateLimit errors_{1, 256};           ///< ICMP errors: about 950 a second, burst 256
-  std::uint64_t announced_upto_ = 0;   ///< view up to which addresses were told of thrice
-  std::uint64_t announcing_upto_ = 0;  ///< and the one the present rounds are about
-  std::uint32_t announce_rounds_ = 0;
-  std::size_t announce_next_ = 0;
-  core::Tick announce_at_ = 0;
+  RateLimit errors_{1, 256};  ///< ICMP errors: about 950 a second, burst 256
+  std::array<Announcement, kAnnouncements> announcements_{};
+  std::uint64_t announced_upto_ = 0;  ///< view up to which addresses are among them, or were
   Gauges gauges_;
 };
 

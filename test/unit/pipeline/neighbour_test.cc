@@ -1,3 +1,6 @@
+#include <map>
+
+#include "dataplane/core/net/headers.h"
 #include "test/unit/pipeline/fixture.h"
 
 namespace sluice::test {
@@ -104,6 +107,59 @@ TEST_F(NeighbourTest, NewVipIsToldThriceAndOldOnesAreNot) {
     EXPECT_EQ(PacketView(f.bytes).checksum_error(), "");
   }
   EXPECT_EQ(group_.balance_error(), "");
+}
+
+/// IPv4 addresses that gratuitous ARP told of, and how often.
+std::map<std::uint32_t, int> told(const std::vector<SentFrame>& frames) {
+  std::map<std::uint32_t, int> all;
+  for (const SentFrame& f : frames) {
+    const std::uint8_t* sender = f.bytes.data() + 28;
+    ++all[core::load_be32(sender)];
+  }
+  return all;
+}
+
+class ManyVipsTest : public NeighbourTest {
+ protected:
+  void add_vips(const std::string& prefix, int count) {
+    for (int n = 1; n <= count; ++n) {
+      const std::string last = prefix + std::to_string(n);
+      tables_.services[last] = {
+          .cluster_ip = "10." + last, .vip = "203." + last, .endpoints = {"10.244.1.21:8080"}};
+    }
+  }
+  void views(int count) {
+    for (int n = 0; n < count; ++n) {
+      apply();
+      group_.advance_ms(2);
+      group_.step(0);
+    }
+  }
+};
+
+// Every view once began the list anew, and its end was never reached.
+TEST_F(ManyVipsTest, AllAreToldThriceUnderAnEndlessStreamOfViews) {
+  add_vips("97.0.", 100);
+  views(1100);
+  const auto all = told(group_.take_sent());
+  EXPECT_EQ(all.size(), 100u);
+  for (const auto& [address, times] : all) {
+    EXPECT_EQ(times, 3) << address;
+  }
+}
+
+TEST_F(ManyVipsTest, OnesThatAppearWhileOthersAreToldAreToldAtOnceAndAllThrice) {
+  for (int n = 0; n < 8; ++n) {
+    add_vips("97." + std::to_string(n) + ".", 2);
+    views(2);
+    EXPECT_EQ(told(group_.take_sent()).size(), n < 4 ? 2u : 0u) << n;
+  }
+  group_.run_ms(10'000, 2);
+  const auto all = told(group_.take_sent());
+  EXPECT_EQ(all.size(), 16u);
+  for (const auto& [address, times] : all) {
+    EXPECT_EQ(times, (address >> 8 & 0xff) < 4 ? 2 : 3) << address;
+  }
 }
 
 }  // namespace
