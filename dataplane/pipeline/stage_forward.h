@@ -34,8 +34,7 @@ void Worker<Io, I4, I6, C>::send(const Packet& packet, const Hop& hop) noexcept 
       put_on_wire(packet, word);
       return;
     case NeighbourState::kHost:
-      port_info(packet.port).mac.store(packet.data);  // the tap takes what is for its own address
-      give_to_host(packet, Counter::kHostNoRoute);
+      leave_to_host(packet);
       return;
     case NeighbourState::kFailed:
       if (failed_asked_at_ != now_) {
@@ -91,6 +90,13 @@ void Worker<Io, I4, I6, C>::give_to_host(const Packet& packet, Counter why) noex
   } else {
     drop(packet, Counter::kHostRingFull);
   }
+}
+
+/// A translated packet whose way only the host knows. The tap takes what is for its own address.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::leave_to_host(const Packet& packet) noexcept {
+  port_info(packet.port).mac.store(packet.data);
+  give_to_host(packet, Counter::kHostNoRoute);
 }
 
 /// Not ours: what came from the wire goes to the host, what the host sent leaves by the port. Both

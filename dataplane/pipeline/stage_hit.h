@@ -41,6 +41,10 @@ template <class F>
 auto Worker<Io, I4, I6, C>::judge_destination(core::EntryIndex at, core::Direction d) noexcept
     -> Judgement {
   auto& entry = conns<F>().entry(at);
+  // Routes may have changed, or an index have gone to another address: whatever becomes of the
+  // flow, its next packet looks for its next hop anew.
+  entry.to_backend = NextHopIndex::kNone;
+  entry.to_client = NextHopIndex::kNone;
   const core::ServicePort* service = tables_->table->service(entry.service);
   const core::IpAddress backend(entry.backend);
   const std::uint16_t port = entry.backend_port.host();
@@ -68,8 +72,6 @@ auto Worker<Io, I4, I6, C>::judge_destination(core::EntryIndex at, core::Directi
   }
   entry.flags = static_cast<std::uint8_t>(stays ? entry.flags & ~core::kEntryDetached
                                                 : entry.flags | core::kEntryDetached);
-  entry.to_backend = NextHopIndex::kNone;  // routes may have changed, too
-  entry.to_client = NextHopIndex::kNone;
   if (stays || !udp) {
     entry.epoch = epoch_;
   }  // else it is judged with every packet: a Service made anew does not grow the epoch (F12)

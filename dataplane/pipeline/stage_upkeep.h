@@ -47,7 +47,7 @@ void Worker<Io, I4, I6, C>::release_waiting() noexcept {
       if (known) {
         put_on_wire(w.packets[k], word);
       } else if (host) {
-        give_to_host(w.packets[k], Counter::kHostNoRoute);
+        leave_to_host(w.packets[k]);
       } else {
         drop(w.packets[k], failed ? Counter::kHopFailed : Counter::kHopTimeout);
       }

@@ -92,6 +92,47 @@ TEST_F(NextHopTest, BackendOnThisNodeIsTheHosts) {
   EXPECT_EQ(flows(group_.take_to_host()), Flows{"udp 198.51.100.7:5000 > 192.0.2.11:5353"});
 }
 
+// A packet the host sent has the Ethernet address of where the host sends it, not the host's own.
+TEST_F(NextHopTest, WhatWaitedForANeighbourThatIsTheHostIsTakenByTheTap) {
+  group_.inject(0,
+                PacketBuilder()
+                    .eth(kOwnMac, kPeerMac)
+                    .ipv4(kClient, "203.0.113.53")
+                    .udp(5000, 53)
+                    .payload(20)
+                    .build(),
+                0, pipeline::Origin::kHost);
+  group_.settle();
+  ASSERT_EQ(count(Counter::kHeldNeighbour), 1u);
+  set_neighbour(kB1, NeighbourState::kHost);
+  group_.advance_ms(2);
+  group_.step(0);
+  const auto out = group_.take_to_host();
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(PacketView(out[0].bytes).eth_dst(), kOwnMac);
+}
+
+// The answer of a flow that is about to move to another endpoint must not take an old way.
+TEST_F(NextHopTest, AnswersLookForTheirNextHopAnewWhenRoutesChange) {
+  set_neighbour(kB1, NeighbourState::kReachable);
+  set_neighbour("192.0.2.1", NeighbourState::kReachable, "02:00:00:00:00:01");
+  set_neighbour("192.0.2.2", NeighbourState::kReachable, "02:00:00:00:00:02");
+  const auto routes = [](const char* gateway) {
+    return pipeline::RouteTable(
+        {{*core::parse_cidr("10.244.0.0/16"), PortIndex{0}, std::nullopt},
+         {*core::parse_cidr("0.0.0.0/0"), PortIndex{0}, core::parse_address(gateway)}});
+  };
+  group_.publisher().set_routes(routes("192.0.2.1"));
+  group_.exchange(0, udp4(kClient, "203.0.113.53", 5000, 53));
+  ASSERT_EQ(group_.exchange(0, udp4(kB1, kClient, 5353, 5000)).size(), 1u);
+  tables_.services["dns"].endpoints = {"10.244.2.22:5353"};
+  apply();
+  group_.publisher().set_routes(routes("192.0.2.2"));
+  const auto out = group_.exchange(0, udp4(kB1, kClient, 5353, 5000));
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(PacketView(out[0].bytes).eth_dst(), "02:00:00:00:00:02");
+}
+
 TEST(RouteTable, LongestPrefixWinsAndFamiliesStayApart) {
   const pipeline::RouteTable routes(
       {{*core::parse_cidr("10.0.0.0/8"), PortIndex{1}, std::nullopt},
