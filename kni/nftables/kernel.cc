@@ -1,0 +1,259 @@
+#include "kni/nftables/kernel.h"
+
+#include <linux/netfilter/nf_tables.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "kni/nftables/encode.h"
+#include "kni/nftables/set_user_data.h"
+#include "kni/nftables/socket.h"
+
+namespace sluice::kni::nft {
+namespace {
+
+using core::Family;
+
+constexpr Family kFamilies[] = {Family::kIpv4, Family::kIpv6};
+constexpr int kTries = 5;  // of a listing that changes while it is read
+
+std::string verdict_target(const Attributes& data) {
+  const Attributes verdict = data.nest(NFTA_DATA_VERDICT);
+  const bool go = static_cast<std::int32_t>(verdict.u32(NFTA_VERDICT_CODE)) == NFT_GOTO;
+  return go ? verdict.text(NFTA_VERDICT_CHAIN) : std::string();
+}
+
+/// Reads one of our tables.
+class Reader {
+ public:
+  Reader(Socket& socket, Family family) : socket_(socket), family_(family) { out_.family = family; }
+
+  int read(Ruleset& to) {
+    for (const auto& step :
+         {&Reader::read_sets, &Reader::read_chains, &Reader::read_rules, &Reader::read_elements}) {
+      if (const int rc = (this->*step)(); rc != 0) {
+        return rc;
+      }
+    }
+    to = std::move(out_);
+    return 0;
+  }
+
+ private:
+  int list(std::uint16_t type, const std::string& attributes, std::uint16_t table,
+           const std::function<void(const Attributes&)>& handler) {
+    const std::uint8_t number = family_number(family_);
+    return socket_.request(type, number, NLM_F_DUMP, attributes,
+                           [&](std::uint8_t family, const Attributes& a) {
+                             if (family == number && a.text(table) == kTable) {
+                               handler(a);
+                             }
+                           });
+  }
+
+  int read_sets() {
+    return list(NFT_MSG_GETSET, text_attribute(NFTA_SET_TABLE, kTable), NFTA_SET_TABLE,
+                [&](const Attributes& a) {
+                  if ((a.u32(NFTA_SET_FLAGS) & NFT_SET_ANONYMOUS) == 0) {
+                    const std::string name = a.text(NFTA_SET_NAME);
+                    out_.sets[name] = spec_of(name, a);
+                  }
+                });
+  }
+
+  /// The spec by which we make a set of this name, if the kernel's is such a one; else one that no
+  /// set of ours has.
+  [[nodiscard]] SetSpec spec_of(const std::string& name, const Attributes& a) const {
+    const auto found = node_sets().find(name);
+    const SetSpec wanted = found != node_sets().end()
+                               ? found->second
+                               : SetSpec{SetSpec::Kind::kTimeoutSet, {Field::kSaddr}};
+    const bool same = a.u32(NFTA_SET_FLAGS) == set_flags(wanted.kind) &&
+                      a.u32(NFTA_SET_KEY_TYPE) == key_type(wanted.key, family_) &&
+                      a.u32(NFTA_SET_KEY_LEN) == key_size(wanted.key, family_);
+    return same ? wanted : SetSpec{};
+  }
+
+  int read_chains() {
+    return list(NFT_MSG_GETCHAIN, {}, NFTA_CHAIN_TABLE, [&](const Attributes& a) {
+      Chain& chain = out_.chains[a.text(NFTA_CHAIN_NAME)];
+      const Attributes hook = a.nest(NFTA_CHAIN_HOOK);
+      if (!a.find(NFTA_CHAIN_HOOK).empty()) {
+        chain.hook = Hook{a.text(NFTA_CHAIN_TYPE), hook.u32(NFTA_HOOK_HOOKNUM),
+                          static_cast<std::int32_t>(hook.u32(NFTA_HOOK_PRIORITY))};
+      }
+    });
+  }
+
+  int read_rules() {
+    return list(NFT_MSG_GETRULE, text_attribute(NFTA_RULE_TABLE, kTable), NFTA_RULE_TABLE,
+                [&](const Attributes& a) {
+                  Rule rule;
+                  rule.digest = read_digest(a.find(NFTA_RULE_USERDATA));
+                  out_.chains[a.text(NFTA_RULE_CHAIN)].rules.push_back(std::move(rule));
+                });
+  }
+
+  int read_elements() {
+    for (const auto& [name, spec] : out_.sets) {
+      if (spec.kind == SetSpec::Kind::kTimeoutSet || spec.key.empty()) {
+        continue;
+      }
+      Elements& elements = out_.elements[name];
+      const std::string attributes = text_attribute(NFTA_SET_ELEM_LIST_TABLE, kTable) +
+                                     text_attribute(NFTA_SET_ELEM_LIST_SET, name);
+      const int rc =
+          list(NFT_MSG_GETSETELEM, attributes, NFTA_SET_ELEM_LIST_TABLE, [&](const Attributes& a) {
+            a.nest(NFTA_SET_ELEM_LIST_ELEMENTS)
+                .for_each([&](std::uint16_t, std::string_view bytes) {
+                  read_element(spec, Attributes(bytes), elements);
+                });
+          });
+      if (rc != 0) {
+        return rc;
+      }
+    }
+    return 0;
+  }
+
+  static void read_element(const SetSpec& spec, const Attributes& a, Elements& elements) {
+    std::string key(a.nest(NFTA_SET_ELEM_KEY).find(NFTA_DATA_VALUE));
+    if (spec.kind == SetSpec::Kind::kIntervalSet) {
+      // Without an end the element is a single value.
+      const std::string_view end = a.nest(NFTA_SET_ELEM_KEY_END).find(NFTA_DATA_VALUE);
+      key += end.empty() ? std::string(key) : std::string(end);
+    }
+    ElementValue value;
+    if (spec.kind == SetSpec::Kind::kVerdictMap) {
+      value.data = verdict_target(a.nest(NFTA_SET_ELEM_DATA));
+    } else if (spec.kind == SetSpec::Kind::kEndpointMap) {
+      value.data = a.nest(NFTA_SET_ELEM_DATA).find(NFTA_DATA_VALUE);
+    }
+    value.comment = read_comment(a.find(NFTA_SET_ELEM_USERDATA));
+    elements.insert_or_assign(std::move(key), std::move(value));
+  }
+
+  Socket& socket_;
+  Family family_;
+  Ruleset out_;
+};
+
+class NetlinkKernel : public Kernel {
+ public:
+  NetlinkKernel(Socket socket, Socket listener)
+      : socket_(std::move(socket)), listener_(std::move(listener)) {}
+
+  core::Result<std::uint32_t> generation() override {
+    std::uint32_t g = 0;
+    const int rc =
+        socket_.request(NFT_MSG_GETGEN, AF_UNSPEC, 0, {},
+                        [&](std::uint8_t, const Attributes& a) { g = a.u32(NFTA_GEN_ID); });
+    if (rc != 0) {
+      return tl::make_unexpected(core::Error{describe({rc, "asking for the generation"})});
+    }
+    return g;
+  }
+
+  core::Result<TableHandles> handles() override {
+    TableHandles handles;
+    const int rc = again([&] {
+      handles = {};
+      return socket_.request(NFT_MSG_GETTABLE, AF_UNSPEC, NLM_F_DUMP, {},
+                             [&](std::uint8_t family, const Attributes& a) {
+                               if (a.text(NFTA_TABLE_NAME) != kTable) {
+                                 return;
+                               }
+                               if (family == family_number(Family::kIpv4)) {
+                                 handles.v4 = a.u64(NFTA_TABLE_HANDLE);
+                               } else if (family == family_number(Family::kIpv6)) {
+                                 handles.v6 = a.u64(NFTA_TABLE_HANDLE);
+                               }
+                             });
+    });
+    if (rc != 0) {
+      return tl::make_unexpected(core::Error{describe({rc, "listing tables"})});
+    }
+    return handles;
+  }
+
+  core::Result<Rulesets> read() override {
+    Rulesets rulesets;
+    const auto present = handles();
+    if (!present) {
+      return tl::make_unexpected(present.error());
+    }
+    for (const Family f : kFamilies) {
+      if ((f == Family::kIpv4 ? present->v4 : present->v6) == 0) {
+        continue;
+      }
+      const int rc = again([&] { return Reader(socket_, f).read(rulesets.of(f)); });
+      if (rc != 0) {
+        return tl::make_unexpected(core::Error{describe({rc, "reading our tables back"})});
+      }
+    }
+    return rulesets;
+  }
+
+  CommitResult commit(const Batch& batch) override { return socket_.commit(batch); }
+  Events take_events() override { return listener_.take_events(socket_.port()); }
+
+ private:
+  template <class Ask>
+  static int again(Ask ask) {
+    int rc = ask();
+    for (int i = 1; i < kTries && rc == EAGAIN; ++i) {
+      rc = ask();
+    }
+    return rc;
+  }
+
+  Socket socket_;
+  Socket listener_;
+};
+
+std::string meaning(int error) {
+  switch (error) {
+    case EPERM:
+    case EACCES:
+      return "not permitted; CAP_NET_ADMIN is needed";
+    case ENOBUFS:
+      return "the kernel had no room for its answer, so its state is read again";
+    case EMSGSIZE:
+      return "the transaction is larger than the socket's send buffer may be";
+    case EBUSY:
+      return "something that is not ours refers to it";
+    case EOPNOTSUPP:
+    case EPROTONOSUPPORT:
+    case EAFNOSUPPORT:
+      return "this kernel has no nftables, or not this part of it";
+    case ERESTART:
+      return "others changed nftables at the same time";
+    default:
+      return std::strerror(error);
+  }
+}
+
+}  // namespace
+
+core::Result<std::unique_ptr<Kernel>> open_kernel() {
+  auto socket = Socket::open();
+  if (!socket) {
+    return tl::make_unexpected(socket.error());
+  }
+  auto listener = Socket::open_listener();
+  if (!listener) {
+    return tl::make_unexpected(listener.error());
+  }
+  auto kernel = std::make_unique<NetlinkKernel>(std::move(*socket), std::move(*listener));
+  if (const auto generation = kernel->generation(); !generation) {
+    return tl::make_unexpected(generation.error());
+  }
+  return std::unique_ptr<Kernel>(std::move(kernel));
+}
+
+std::string describe(const CommitResult& result) {
+  return "nftables: " + result.object + ": " + meaning(result.error);
+}
+
+}  // namespace sluice::kni::nft

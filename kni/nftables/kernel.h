@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dataplane/core/sink.h"
+#include "kni/nftables/batch.h"
+#include "kni/nftables/render.h"
+
+namespace sluice::kni::nft {
+
+/// A commit, as an event tells of it.
+struct Commit {
+  std::uint32_t generation = 0;
+  std::uint32_t pid = 0;
+  std::string process;
+};
+
+/// What happened since the last look.
+struct Events {
+  std::vector<Commit> foreign;  ///< commits of others
+  bool lost = false;            ///< some could not be delivered
+};
+
+/// How a transaction ended. All of it is in force or nothing.
+struct CommitResult {
+  int error = 0;       ///< 0 or errno
+  std::string object;  ///< what the first refused message was about
+};
+
+/// Numbers of our tables; 0: absent. A table that was made anew has another number.
+struct TableHandles {
+  std::uint64_t v4 = 0;
+  std::uint64_t v6 = 0;
+  bool operator==(const TableHandles&) const = default;
+};
+
+/// The kernel's nftables as the sink needs it; tests put another in its place. Thread: one.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  /// Number of the rule set of this network namespace; grows with every commit of anyone.
+  virtual core::Result<std::uint32_t> generation() = 0;
+  virtual core::Result<TableHandles> handles() = 0;
+  /// What our tables hold, with rules as digests and without what rules remember. Objects that are
+  /// not ours appear as something that no rule set of ours has.
+  virtual core::Result<Rulesets> read() = 0;
+  virtual CommitResult commit(const Batch& batch) = 0;
+  virtual Events take_events() = 0;
+};
+
+/// By netlink, in the network namespace of the calling thread.
+/// Errors: no right, or a kernel without nftables.
+[[nodiscard]] core::Result<std::unique_ptr<Kernel>> open_kernel();
+
+/// A failed transaction as one line that says what to do.
+[[nodiscard]] std::string describe(const CommitResult& result);
+
+}  // namespace sluice::kni::nft

@@ -1,0 +1,294 @@
+#include "kni/nftables/layout.h"
+
+#include <linux/netfilter.h>
+
+#include <utility>
+
+namespace sluice::kni::nft {
+namespace {
+
+using core::Family;
+
+constexpr std::int32_t kBeforeDnat = -110;
+constexpr std::int32_t kDnat = -100;
+constexpr std::int32_t kFilter = 0;
+constexpr std::int32_t kSnat = 100;
+
+using Fields = std::vector<Field>;
+const Fields kAddress = {Field::kDaddr};
+const Fields kFrontend = {Field::kDaddr, Field::kProtocol, Field::kDport};
+const Fields kNodePort = {Field::kProtocol, Field::kDport};
+
+Fields with(Fields key, Field more) {
+  key.push_back(more);
+  return key;
+}
+
+core::Cidr loopback(Family family) {
+  return family == Family::kIpv4 ? *core::parse_cidr("127.0.0.0/8") : *core::parse_cidr("::1/128");
+}
+
+/// Adds rules to one table.
+class Writer {
+ public:
+  explicit Writer(Ruleset& ruleset) : ruleset_(ruleset) {}
+
+  void base(const char* name, const char* type, std::uint32_t hook, std::int32_t priority) {
+    ruleset_.chains[name].hook = Hook{type, hook, priority};
+  }
+  void rule(const char* chain, std::vector<Statement> statements) {
+    ruleset_.chains[chain].rules.push_back(make_rule(ruleset_.family, std::move(statements)));
+  }
+
+ private:
+  Ruleset& ruleset_;
+};
+
+void add_hooks(Writer& w) {
+  const auto jump = [](const char* chain) { return Go{chain, true}; };
+  w.base("filter-prerouting-pre-dnat", "filter", NF_INET_PRE_ROUTING, kBeforeDnat);
+  w.base("filter-output-pre-dnat", "filter", NF_INET_LOCAL_OUT, kBeforeDnat);
+  for (const char* chain : {"filter-prerouting-pre-dnat", "filter-output-pre-dnat"}) {
+    w.rule(chain, {CtStateNew{}, jump("firewall-check")});
+  }
+  w.base("nat-prerouting", "nat", NF_INET_PRE_ROUTING, kDnat);
+  w.base("nat-output", "nat", NF_INET_LOCAL_OUT, kDnat);
+  w.rule("nat-prerouting", {jump("services")});
+  w.rule("nat-output", {jump("services")});
+  w.base("filter-input", "filter", NF_INET_LOCAL_IN, kFilter);
+  w.rule("filter-input", {CtStateNew{}, jump("nodeport-endpoints-check")});
+  w.rule("filter-input", {CtStateNew{}, jump("service-endpoints-check")});
+  w.base("filter-forward", "filter", NF_INET_FORWARD, kFilter);
+  w.base("filter-output", "filter", NF_INET_LOCAL_OUT, kFilter);
+  for (const char* chain : {"filter-forward", "filter-output"}) {
+    w.rule(chain, {CtStateNew{}, jump("service-endpoints-check")});
+    w.rule(chain, {CtStateNew{}, jump("cluster-ips-check")});
+  }
+  w.base("nat-postrouting", "nat", NF_INET_POST_ROUTING, kSnat);
+  w.rule("nat-postrouting", {jump("masquerading")});
+}
+
+/// Section 13: to a node-port address, then the map.
+void add_node_port_lookup(Writer& w, const char* chain, const char* map, bool match_all,
+                          Family family) {
+  if (match_all) {
+    w.rule(chain, {FibLocal{Side::kDaddr}, InPrefix{Side::kDaddr, loopback(family), true},
+                   VerdictMap{kNodePort, map}});
+  } else {
+    w.rule(chain, {InSet{kAddress, names::kNodePortIps, false}, VerdictMap{kNodePort, map}});
+  }
+}
+
+/// P-2..P-5.
+void add_services(Writer& w, const core::NodePart& node, Family family) {
+  const core::NodePart::PerFamily& mine = node.of(family);
+  const InSet to_cluster_ip{kAddress, names::kClusterIps, false};
+  if (node.masquerade_all) {
+    w.rule("services", {to_cluster_ip, MarkSet{node.mark_bit}});
+  } else if (const auto others = pod_local(mine.detector, true)) {
+    w.rule("services", {to_cluster_ip, *others, MarkSet{node.mark_bit}});
+  }
+  w.rule("services", {VerdictMap{kFrontend, names::kServiceIps}});
+  add_node_port_lookup(w, "services", names::kServiceNodePorts, mine.node_ports.match_all, family);
+}
+
+void add_checks(Writer& w, const core::NodePart& node, Family family) {
+  const core::NodePart::PerFamily& mine = node.of(family);
+  w.rule("firewall-check",
+         {InSet{kFrontend, names::kFirewalled, false},
+          InSet{with(kFrontend, Field::kSaddr), names::kAllowed, true}, Count{}, Drop{}});
+  add_node_port_lookup(w, "nodeport-endpoints-check", names::kEmptyNodePorts,
+                       mine.node_ports.match_all, family);
+  w.rule("service-endpoints-check", {VerdictMap{kFrontend, names::kEmptyServices}});
+  w.rule("cluster-ips-check", {InSet{kAddress, names::kClusterIps, false}, Count{}, Reject{}});
+  for (const core::Cidr& cidr : mine.service_cidrs) {
+    w.rule("cluster-ips-check", {InPrefix{Side::kDaddr, cidr, false}, Count{}, Drop{}});
+  }
+  w.rule(names::kReject, {Count{}, Reject{}});
+  w.rule(names::kDrop, {Count{}, Drop{}});
+}
+
+/// P-9.
+void add_masquerading(Writer& w, const core::NodePart& node) {
+  w.rule("masquerading", {MarkHas{node.mark_bit}, MarkClear{node.mark_bit}, Masquerade{}});
+  w.rule("masquerading", {CtStatusDnat{},
+                          InSet{{Field::kSaddr, Field::kDaddr, Field::kProtocol, Field::kDport},
+                                names::kHairpin,
+                                false},
+                          Masquerade{}});
+}
+
+void add_pick(std::vector<Rule>& rules, const Shape& shape, Family family, std::uint32_t slots,
+              std::uint32_t offset) {
+  if (slots == 0) {
+    return;  // ends the dispatch untranslated
+  }
+  const Fields key = shape.node_port ? kNodePort : kFrontend;
+  const char* map = shape.node_port ? names::kNodePortEndpoints : names::kServiceEndpoints;
+  rules.push_back(make_rule(family, {DnatMap{key, {shape.pick, slots, offset}, map}}));
+  if (slots > 1) {
+    rules.push_back(make_rule(family, {DnatMap{key, {Pick::Kind::kRandom, 1, offset}, map}}));
+  }
+}
+
+Shape part_of(const Shape& shape, Shape::Kind kind) {
+  Shape part = shape;
+  part.kind = kind;
+  part.cluster = kind == Shape::Kind::kLocal ? 0 : shape.cluster;
+  part.local = kind == Shape::Kind::kLocal ? shape.local : 0;
+  return part;
+}
+
+}  // namespace
+
+const std::map<std::string, SetSpec>& node_sets() {
+  using Kind = SetSpec::Kind;
+  static const std::map<std::string, SetSpec> kSets = {
+      {names::kClusterIps, {Kind::kSet, kAddress}},
+      {names::kNodePortIps, {Kind::kSet, kAddress}},
+      {names::kServiceIps, {Kind::kVerdictMap, kFrontend}},
+      {names::kServiceNodePorts, {Kind::kVerdictMap, kNodePort}},
+      {names::kServiceEndpoints, {Kind::kEndpointMap, with(kFrontend, Field::kSlot)}},
+      {names::kNodePortEndpoints, {Kind::kEndpointMap, with(kNodePort, Field::kSlot)}},
+      {names::kEmptyServices, {Kind::kVerdictMap, kFrontend}},
+      {names::kEmptyNodePorts, {Kind::kVerdictMap, kNodePort}},
+      {names::kFirewalled, {Kind::kSet, kFrontend}},
+      {names::kAllowed, {Kind::kIntervalSet, with(kFrontend, Field::kSaddr)}},
+      {names::kHairpin,
+       {Kind::kSet, {Field::kSaddr, Field::kDaddr, Field::kProtocol, Field::kDport}}},
+  };
+  return kSets;
+}
+
+std::string address_key(const core::IpAddress& address) {
+  return KeyBytes().address(address).take();
+}
+
+std::optional<Statement> pod_local(const core::LocalDetector& detector, bool negate) {
+  using Kind = core::LocalDetector::Kind;
+  switch (detector.kind) {
+    case Kind::kNone:
+      return std::nullopt;
+    case Kind::kCidr:
+      return InPrefix{Side::kSaddr, detector.cidr, negate};
+    case Kind::kBridge:
+      return IngressIs{detector.interface, false, negate};
+    case Kind::kInterfacePrefix:
+      return IngressIs{detector.interface, true, negate};
+  }
+  return std::nullopt;
+}
+
+Ruleset render_node(const core::NodePart& node, Family family) {
+  Ruleset ruleset;
+  ruleset.family = family;
+  Writer w(ruleset);
+  ruleset.sets = node_sets();
+  add_hooks(w);
+  add_services(w, node, family);
+  add_checks(w, node, family);
+  add_masquerading(w, node);
+  for (const auto& [name, spec] : ruleset.sets) {
+    ruleset.elements[name];
+  }
+  for (const core::IpAddress& a : node.of(family).active_cluster_ips) {
+    ruleset.elements[names::kClusterIps][address_key(a)];
+  }
+  if (!node.of(family).node_ports.match_all) {
+    for (const core::IpAddress& a : node.of(family).node_ports.addresses) {
+      ruleset.elements[names::kNodePortIps][address_key(a)];
+    }
+  }
+  return ruleset;
+}
+
+bool rules_differ(const core::NodePart& before, const core::NodePart& after, Family family) {
+  const auto& b = before.of(family);
+  const auto& a = after.of(family);
+  return before.mark_bit != after.mark_bit || before.masquerade_all != after.masquerade_all ||
+         b.detector != a.detector || b.node_ports.match_all != a.node_ports.match_all ||
+         b.service_cidrs != a.service_cidrs;
+}
+
+std::string chain_name(const Shape& shape) {
+  using Kind = Shape::Kind;
+  std::string name = shape.node_port ? "n" : "";
+  const auto n = std::to_string(shape.cluster);
+  const auto m = std::to_string(shape.local);
+  const std::string hash = shape.pick == Pick::Kind::kSourceHash ? "s-" : "-";
+  switch (shape.kind) {
+    case Kind::kCluster:
+      return name + "c" + hash + n;
+    case Kind::kLocal:
+      return name + "o" + hash + m;
+    case Kind::kMarked:
+      return name + "x" + hash + n;
+    case Kind::kExternalLocal:
+      return name + "l" + hash + n + "-" + m;
+    case Kind::kVouched:
+      return name + "h" + hash + n;
+    case Kind::kFullLocal:
+      break;
+  }
+  return name + "f" + hash + n + "-" + m;
+}
+
+std::vector<Shape> with_needed(const Shape& shape) {
+  using Kind = Shape::Kind;
+  std::vector<Shape> shapes = {shape};
+  const auto need = [&](Kind kind) { shapes.push_back(part_of(shape, kind)); };
+  const bool marks_some = shape.kind == Kind::kExternalLocal || shape.kind == Kind::kVouched;
+  if (marks_some) {
+    need(Kind::kMarked);
+  }
+  if (shape.kind != Kind::kCluster && shape.kind != Kind::kLocal) {
+    need(Kind::kCluster);
+  }
+  if (shape.local > 0 && shape.kind != Kind::kLocal) {
+    need(Kind::kLocal);
+  }
+  return shapes;
+}
+
+Chain shape_chain(const Shape& shape, const core::NodePart& node, Family family) {
+  using Kind = Shape::Kind;
+  Chain chain;
+  const auto rule = [&](std::vector<Statement> statements) {
+    chain.rules.push_back(make_rule(family, std::move(statements)));
+  };
+  const auto go = [&](Kind kind) { return Go{chain_name(part_of(shape, kind)), false}; };
+  const auto local_pods = pod_local(node.of(family).detector, false);
+  switch (shape.kind) {
+    case Kind::kCluster:
+      add_pick(chain.rules, shape, family, shape.cluster, 0);
+      break;
+    case Kind::kLocal:
+      add_pick(chain.rules, shape, family, shape.local, kLocalSlots);
+      break;
+    case Kind::kMarked:
+      rule({MarkSet{node.mark_bit}});
+      rule({go(Kind::kCluster)});
+      break;
+    case Kind::kVouched:
+      rule({FibLocal{Side::kSaddr}, go(Kind::kMarked)});
+      rule({go(Kind::kCluster)});
+      break;
+    case Kind::kExternalLocal:
+    case Kind::kFullLocal:
+      const bool full = shape.kind == Kind::kFullLocal;
+      if (full) {
+        rule({MarkSet{node.mark_bit}});
+      }
+      if (local_pods) {
+        rule({*local_pods, go(Kind::kCluster)});
+      }
+      rule({FibLocal{Side::kSaddr}, go(full ? Kind::kCluster : Kind::kMarked)});
+      if (shape.local > 0) {
+        rule({go(Kind::kLocal)});
+      }
+      break;
+  }
+  return chain;
+}
+
+}  // namespace sluice::kni::nft

@@ -1,0 +1,225 @@
+#include "kni/nftables/nftables_sink.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "kni/nftables/encode.h"
+#include "kni/nftables/service.h"
+
+namespace sluice::kni {
+
+using core::Error;
+using core::Family;
+using core::Result;
+
+namespace {
+
+constexpr int kTriesWithGeneration = 2;
+
+/// Both tables and what the plans say, as one transaction.
+nft::Batch make_batch(const nft::Plan& v4, const nft::Plan& v6,
+                      std::optional<std::uint32_t> generation) {
+  nft::Batch batch(generation);
+  for (const nft::Plan* plan : {&v4, &v6}) {
+    nft::encode_table(batch, plan->family);
+    nft::encode(batch, *plan);
+  }
+  batch.finish();
+  return batch;
+}
+
+}  // namespace
+
+NftablesSink::NftablesSink(std::unique_ptr<nft::Kernel> kernel, Options options)
+    : kernel_(std::move(kernel)), options_(std::move(options)) {}
+
+core::Capabilities NftablesSink::capabilities() const {
+  return nft::nftables_capabilities();
+}
+
+void NftablesSink::suspect() {
+  if (!suspect_since_) {
+    suspect_since_ = options_.clock();
+  }
+}
+
+/// Finds out whether what we know of the kernel still holds; forgets it if not.
+Result<void> NftablesSink::look_around(const core::ForwardingTable* wanted) {
+  const nft::Events events = kernel_->take_events();
+  counters_.foreign_commits += events.foreign.size();
+  if (!events.foreign.empty()) {
+    last_foreign_ = events.foreign.back();
+  }
+  const auto generation = kernel_->generation();
+  if (!generation) {
+    return tl::make_unexpected(generation.error());
+  }
+  if (in_force_ == nullptr || (*generation == generation_ && !suspect_since_)) {
+    return {};
+  }
+  suspect();
+  const auto handles = kernel_->handles();
+  if (!handles) {
+    return tl::make_unexpected(handles.error());
+  }
+  const bool due = options_.clock() - *suspect_since_ >= options_.verify_within;
+  if (!(*handles == handles_) || due || wanted == in_force_.get()) {
+    in_force_ = nullptr;
+  } else {
+    generation_ = *generation;
+  }
+  return {};
+}
+
+Result<core::ApplyReport> NftablesSink::apply(const core::TablePtr& table) {
+  const auto fail = [&](const Error& error) {
+    ++counters_.sync_failures;
+    in_force_ = nullptr;
+    return tl::make_unexpected(error);
+  };
+  if (const auto looked = look_around(table.get()); !looked) {
+    return fail(looked.error());
+  }
+  if (in_force_ == table) {
+    return report(*table);
+  }
+  const Result<void> done = in_force_ == nullptr ? sync_all(*table) : sync_change(*table);
+  if (!done) {
+    return fail(done.error());
+  }
+  in_force_ = table;
+  return report(*table);
+}
+
+/// @return whether it is in force; false: others committed in between.
+Result<bool> NftablesSink::commit(const nft::Batch& batch, std::uint32_t generation) {
+  const nft::CommitResult result = kernel_->commit(batch);
+  if (result.error == ERESTART) {
+    ++counters_.conflicts;
+    return false;
+  }
+  if (result.error != 0) {
+    return tl::make_unexpected(Error{nft::describe(result)});
+  }
+  generation_ = generation + 1;
+  return true;
+}
+
+/// Reads what is there and sends what differs.
+Result<bool> NftablesSink::write_all(const nft::Rendered& wanted, bool with_generation) {
+  const auto generation = kernel_->generation();
+  if (!generation) {
+    return tl::make_unexpected(generation.error());
+  }
+  const auto present = kernel_->read();
+  if (!present) {
+    return tl::make_unexpected(present.error());
+  }
+  const nft::Plan v4 = nft::make_plan(present->v4, wanted.rulesets.v4);
+  const nft::Plan v6 = nft::make_plan(present->v6, wanted.rulesets.v6);
+  if (v4.empty() && v6.empty()) {
+    generation_ = *generation;
+    return true;
+  }
+  if (suspect_since_) {
+    ++counters_.repairs;
+    if (options_.warn) {
+      options_.warn("nftables: our tables were changed from outside; the last commit was by " +
+                    last_foreign_.process + " (pid " + std::to_string(last_foreign_.pid) +
+                    "); they are put right");
+    }
+  }
+  return commit(make_batch(v4, v6, with_generation ? std::optional(*generation) : std::nullopt),
+                *generation);
+}
+
+Result<void> NftablesSink::sync_all(const core::ForwardingTable& table) {
+  nft::Rendered wanted = nft::render(table);
+  Result<bool> done = false;
+  for (int i = 0; done && !*done && i < kTriesWithGeneration; ++i) {
+    done = write_all(wanted, true);
+  }
+  if (done && !*done) {
+    done = write_all(wanted, false);
+    if (done) {
+      done = write_all(wanted, false);  // what came in between
+    }
+  }
+  if (!done) {
+    return tl::make_unexpected(done.error());
+  }
+  const auto handles = kernel_->handles();
+  if (!handles) {
+    return tl::make_unexpected(handles.error());
+  }
+  handles_ = *handles;
+  suspect_since_.reset();
+  shares_ = std::move(wanted.shares);
+  unsupported_ = std::move(wanted.unsupported);
+  ++counters_.full_syncs;
+  return {};
+}
+
+/// Sends the difference to the table in force.
+Result<bool> NftablesSink::write_change(const nft::RenderedChange& change) {
+  const nft::Plan v4 = nft::make_plan(change.before.v4, change.after.v4);
+  const nft::Plan v6 = nft::make_plan(change.before.v6, change.after.v6);
+  if (v4.empty() && v6.empty()) {
+    return true;
+  }
+  return commit(make_batch(v4, v6, generation_), generation_);
+}
+
+Result<void> NftablesSink::sync_change(const core::ForwardingTable& table) {
+  nft::RenderedChange change = nft::render_change(*in_force_, table, shares_);
+  Result<bool> done = write_change(change);
+  if (done && !*done) {
+    // Others committed just now: once more, if our tables are still the same ones.
+    if (const auto looked = look_around(&table); !looked) {
+      return looked;
+    }
+    done = in_force_ == nullptr ? Result<bool>(false) : write_change(change);
+  }
+  if (!done) {
+    return tl::make_unexpected(done.error());
+  }
+  if (!*done) {
+    return sync_all(table);
+  }
+  nft::merge(shares_, change.shares);
+  for (auto& [slot, lines] : change.unsupported) {
+    if (lines.empty()) {
+      unsupported_.erase(slot);
+    } else {
+      unsupported_[slot] = std::move(lines);
+    }
+  }
+  ++counters_.partial_syncs;
+  return {};
+}
+
+Result<void> NftablesSink::cleanup() {
+  in_force_ = nullptr;
+  nft::Batch batch(std::nullopt);
+  for (const Family family : {Family::kIpv4, Family::kIpv6}) {
+    nft::encode_table(batch, family);  // so that there is one to remove
+    nft::encode_table_end(batch, family);
+  }
+  batch.finish();
+  const nft::CommitResult result = kernel_->commit(batch);
+  if (result.error != 0) {
+    return tl::make_unexpected(Error{nft::describe(result)});
+  }
+  return {};
+}
+
+core::ApplyReport NftablesSink::report(const core::ForwardingTable& table) const {
+  core::ApplyReport out;
+  out.generation = table.generation();
+  for (const auto& [slot, lines] : unsupported_) {
+    out.unsupported.insert(out.unsupported.end(), lines.begin(), lines.end());
+  }
+  return out;
+}
+
+}  // namespace sluice::kni

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "dataplane/core/sink.h"
+#include "kni/nftables/kernel.h"
+#include "kni/nftables/render.h"
+
+namespace sluice::kni {
+
+// Theory of operation
+//
+// apply() makes `ip sluice` and `ip6 sluice` what the table says, both in one transaction. As long
+// as nobody else touches them the kernel holds what the last apply wrote, so only the difference
+// between the two tables is rendered and sent. Each transaction names the generation it was made
+// for; the kernel refuses it when anyone committed since.
+//
+// The generation counts every table's commits, so another number is a suspicion only. Our tables'
+// handles are looked at at once (a flushed rule set shows there), the contents when apply() is
+// called without a change or `verify_within` has passed: everything is read back and what differs
+// is sent. The same happens at the start and after a failure. After two refusals in a row the
+// transaction goes without the generation and all is read back behind it.
+
+/// Reads by any thread.
+struct NftablesCounters {
+  std::atomic<std::uint64_t> full_syncs{0};  ///< what the kernel holds was read first
+  std::atomic<std::uint64_t> partial_syncs{0};
+  std::atomic<std::uint64_t> sync_failures{0};
+  std::atomic<std::uint64_t> conflicts{0};  ///< others committed between our look and commit
+  std::atomic<std::uint64_t> foreign_commits{0};
+  std::atomic<std::uint64_t> repairs{0};  ///< our tables had been changed from outside
+};
+
+/// Writes tables into the kernel's nftables. Thread: one, but counters.
+class NftablesSink : public core::TableSink {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Options {
+    /// Longest time after which a foreign commit is followed by a look at our tables.
+    std::chrono::milliseconds verify_within{30000};
+    std::function<void(const std::string&)> warn;  ///< takes a line for the log; may be empty
+    std::function<Clock::time_point()> clock = [] { return Clock::now(); };
+  };
+
+  NftablesSink(std::unique_ptr<nft::Kernel> kernel, Options options);
+
+  [[nodiscard]] core::Capabilities capabilities() const override;
+  /// Errors: one line; nothing was changed, the next apply() is a full one.
+  core::Result<core::ApplyReport> apply(const core::TablePtr& table) override;
+  /// Removes our tables, if they are there.
+  core::Result<void> cleanup() override;
+
+  [[nodiscard]] const NftablesCounters& counters() const noexcept { return counters_; }
+
+ private:
+  core::Result<void> look_around(const core::ForwardingTable* wanted);
+  core::Result<void> sync_all(const core::ForwardingTable& table);
+  core::Result<void> sync_change(const core::ForwardingTable& table);
+  core::Result<bool> write_all(const nft::Rendered& wanted, bool with_generation);
+  core::Result<bool> write_change(const nft::RenderedChange& change);
+  core::Result<bool> commit(const nft::Batch& batch, std::uint32_t generation);
+  void suspect();
+  [[nodiscard]] core::ApplyReport report(const core::ForwardingTable& table) const;
+
+  std::unique_ptr<nft::Kernel> kernel_;
+  Options options_;
+  NftablesCounters counters_;
+  core::TablePtr in_force_;  ///< null: unknown
+  nft::SharesOfBoth shares_;
+  nft::UnsupportedBySlot unsupported_;
+  nft::TableHandles handles_;
+  std::uint32_t generation_ = 0;  ///< of the kernel after our last look or commit
+  std::optional<Clock::time_point> suspect_since_;
+  nft::Commit last_foreign_;
+};
+
+}  // namespace sluice::kni

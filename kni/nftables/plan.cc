@@ -1,0 +1,130 @@
+#include "kni/nftables/plan.h"
+
+#include "kni/nftables/layout.h"
+
+namespace sluice::kni::nft {
+namespace {
+
+template <class Map>
+const typename Map::mapped_type* find(const Map& map, const typename Map::key_type& key) {
+  const auto found = map.find(key);
+  return found == map.end() ? nullptr : &found->second;
+}
+
+class Planner {
+ public:
+  Planner(const Ruleset& before, const Ruleset& after) : before_(before), after_(after) {
+    plan_.family = after.family;
+  }
+
+  Plan make() {
+    plan_sets();
+    plan_chains();
+    plan_elements();
+    return std::move(plan_);
+  }
+
+ private:
+  /// A set whose shape is another is made anew; then no rule may hold the old one.
+  void plan_sets() {
+    for (const auto& [name, spec] : before_.sets) {
+      const SetSpec* wanted = find(after_.sets, name);
+      if (wanted == nullptr || !(*wanted == spec)) {
+        plan_.deleted_sets.push_back(&name);
+        remade_ = remade_ || wanted != nullptr;
+      }
+    }
+    for (const auto& [name, spec] : after_.sets) {
+      const SetSpec* present = find(before_.sets, name);
+      if (present == nullptr || !(*present == spec)) {
+        plan_.new_sets.emplace_back(&name, &spec);
+      }
+    }
+  }
+
+  void plan_chains() {
+    for (const auto& [name, chain] : before_.chains) {
+      const Chain* wanted = find(after_.chains, name);
+      const bool stays = wanted != nullptr && wanted->hook == chain.hook;
+      const bool rewritten = !stays || remade_ || wanted->rules != chain.rules;
+      if (rewritten && !chain.rules.empty()) {
+        plan_.emptied.push_back(&name);
+      }
+      if (!stays) {
+        plan_.deleted_chains.push_back(&name);
+      }
+    }
+    for (const auto& [name, chain] : after_.chains) {
+      const Chain* present = find(before_.chains, name);
+      const bool stays = present != nullptr && present->hook == chain.hook;
+      if (!stays) {
+        plan_.new_chains.emplace_back(&name, &chain);
+      }
+      const bool rewritten = !stays || remade_ || present->rules != chain.rules;
+      if (rewritten && !chain.rules.empty()) {
+        plan_.filled.emplace_back(&name, &chain);
+      }
+    }
+  }
+
+  void plan_elements() {
+    static const Elements kNone;
+    for (const auto& [set, elements] : before_.elements) {
+      const Elements* wanted = find(after_.elements, set);
+      if (gone(set)) {
+        continue;  // goes with its set
+      }
+      add(plan_.removed, set, elements, wanted != nullptr ? *wanted : kNone);
+    }
+    for (const auto& [set, elements] : after_.elements) {
+      const Elements* present = gone(set) ? nullptr : find(before_.elements, set);
+      add(plan_.added, set, elements, present != nullptr ? *present : kNone);
+    }
+  }
+
+  /// A part of a rule set does not name the node's sets.
+  [[nodiscard]] const SetSpec* spec_of(const std::string& set) const {
+    for (const auto* sets : {&after_.sets, &before_.sets, &node_sets()}) {
+      if (const SetSpec* spec = find(*sets, set)) {
+        return spec;
+      }
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] bool gone(const std::string& set) const {
+    const SetSpec* present = find(before_.sets, set);
+    const SetSpec* wanted = find(after_.sets, set);
+    return present != nullptr && (wanted == nullptr || !(*wanted == *present));
+  }
+
+  /// Elements that `other` has not, or has with another value.
+  void add(std::vector<Plan::ElementChange>& to, const std::string& set, const Elements& elements,
+           const Elements& other) {
+    Plan::ElementChange change;
+    change.set = &set;
+    change.spec = spec_of(set);
+    for (const auto& element : elements) {
+      const auto found = other.find(element.first);
+      if (found == other.end() || !(found->second == element.second)) {
+        change.elements.push_back(&element);
+      }
+    }
+    if (!change.elements.empty() && change.spec != nullptr) {
+      to.push_back(std::move(change));
+    }
+  }
+
+  const Ruleset& before_;
+  const Ruleset& after_;
+  Plan plan_;
+  bool remade_ = false;
+};
+
+}  // namespace
+
+Plan make_plan(const Ruleset& before, const Ruleset& after) {
+  return Planner(before, after).make();
+}
+
+}  // namespace sluice::kni::nft

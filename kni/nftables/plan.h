@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kni/nftables/ruleset.h"
+
+namespace sluice::kni::nft {
+
+/// What turns one rule set into another, in the order in which a transaction must have it. Refers
+/// to the two rule sets it was made of: keep them. Pure.
+struct Plan {
+  template <class T>
+  using Named = std::vector<std::pair<const std::string*, const T*>>;
+  struct ElementChange {
+    const std::string* set = nullptr;
+    const SetSpec* spec = nullptr;  ///< never null in a plan
+    std::vector<const Elements::value_type*> elements;
+  };
+
+  core::Family family = core::Family::kIpv4;
+  std::vector<const std::string*> emptied;  ///< chains that lose all their rules
+  std::vector<ElementChange> removed;       ///< with the values they had
+  std::vector<const std::string*> deleted_chains;
+  std::vector<const std::string*> deleted_sets;
+  Named<SetSpec> new_sets;
+  Named<Chain> new_chains;  ///< without rules
+  Named<Chain> filled;      ///< chains that get their rules
+  std::vector<ElementChange> added;
+
+  [[nodiscard]] bool empty() const noexcept {
+    return emptied.empty() && removed.empty() && deleted_chains.empty() && deleted_sets.empty() &&
+           new_sets.empty() && new_chains.empty() && filled.empty() && added.empty();
+  }
+};
+
+/// @param before  what is there; its rules need only digests. @param after  what is wanted, the
+/// same parts of the table.
+[[nodiscard]] Plan make_plan(const Ruleset& before, const Ruleset& after);
+
+}  // namespace sluice::kni::nft

@@ -1,0 +1,231 @@
+#include "kni/nftables/render.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "dataplane/core/fwd/diff.h"
+#include "kni/nftables/service.h"
+
+namespace sluice::kni::nft {
+namespace {
+
+using core::Family;
+using core::ForwardingTable;
+using core::ServiceSlot;
+
+constexpr Family kFamilies[] = {Family::kIpv4, Family::kIpv6};
+
+void add_own(Ruleset& ruleset, ServicePieces& pieces) {
+  for (ServicePieces::Element& e : pieces.elements) {
+    ruleset.elements[e.set].insert_or_assign(std::move(e.key), std::move(e.value));
+  }
+  ruleset.chains.merge(pieces.chains);
+  ruleset.sets.merge(pieces.sets);
+}
+
+/// Everything of one side of a change, counted.
+struct Touched {
+  std::map<Shape, int> shapes;
+  std::unordered_map<std::string, int> hairpins;
+};
+
+/// Renders the touched service ports of one table into `rulesets`. @param sign  -1 before, +1
+/// after.
+class Collector {
+ public:
+  Collector(const ForwardingTable& table, int sign, Touched& v4, Touched& v6)
+      : table_(table), sign_(sign), v4_(v4), v6_(v6) {}
+
+  void add(ServiceSlot slot, Rulesets& rulesets, UnsupportedBySlot* unsupported) {
+    const core::ServicePort* service = table_.service(slot);
+    if (service == nullptr) {
+      return;
+    }
+    ServicePieces pieces = render_service(table_, slot);
+    Touched& touched = service->family == Family::kIpv4 ? v4_ : v6_;
+    for (const Shape& shape : pieces.shapes) {
+      touched.shapes[shape] += sign_;
+    }
+    for (std::string& key : pieces.hairpins) {
+      touched.hairpins[std::move(key)] += sign_;
+    }
+    if (unsupported != nullptr && !pieces.unsupported.empty()) {
+      (*unsupported)[slot] = std::move(pieces.unsupported);
+    }
+    add_own(rulesets.of(service->family), pieces);
+  }
+
+ private:
+  const ForwardingTable& table_;
+  const int sign_;
+  Touched& v4_;
+  Touched& v6_;
+};
+
+std::set<ServiceSlot> touched_slots(const core::TableDiff& diff, const ForwardingTable& before,
+                                    const ForwardingTable& after) {
+  std::set<ServiceSlot> slots;
+  for (const auto* list : {&diff.added, &diff.changed, &diff.removed}) {
+    slots.insert(list->begin(), list->end());
+  }
+  for (const auto* keys :
+       {&diff.frontends_added, &diff.frontends_changed, &diff.frontends_removed}) {
+    for (const core::FrontendKey& key : *keys) {
+      for (const ForwardingTable* table : {&before, &after}) {
+        if (const auto frontend = table->find_frontend(key)) {
+          slots.insert(frontend->slot);
+        }
+      }
+    }
+  }
+  return slots;
+}
+
+/// Counts that changed; what comes or goes by it enters `after` or `before`.
+void count_shared(const Touched& touched, const Shares& old, Shares& changed,
+                  const core::NodePart& node_before, const core::NodePart& node_after,
+                  Ruleset& before, Ruleset& after) {
+  const auto next = [](std::uint32_t was, int by) {
+    return static_cast<std::uint32_t>(static_cast<int>(was) + by);
+  };
+  for (const auto& [shape, by] : touched.shapes) {
+    const auto found = old.shapes.find(shape);
+    const std::uint32_t was = found == old.shapes.end() ? 0 : found->second;
+    const std::uint32_t is = next(was, by);
+    changed.shapes[shape] = is;
+    if (was != 0 && is == 0) {
+      before.chains[chain_name(shape)] = shape_chain(shape, node_before, before.family);
+    } else if (was == 0 && is != 0) {
+      after.chains[chain_name(shape)] = shape_chain(shape, node_after, after.family);
+    }
+  }
+  for (const auto& [key, by] : touched.hairpins) {
+    const auto found = old.hairpins.find(key);
+    const std::uint32_t was = found == old.hairpins.end() ? 0 : found->second;
+    const std::uint32_t is = next(was, by);
+    changed.hairpins[key] = is;
+    if (was != 0 && is == 0) {
+      before.elements[names::kHairpin][key];
+    } else if (was == 0 && is != 0) {
+      after.elements[names::kHairpin][key];
+    }
+  }
+}
+
+/// Addresses that only one of two sorted lists has become elements.
+void add_difference(const std::vector<core::IpAddress>& from,
+                    const std::vector<core::IpAddress>& without, Elements& to) {
+  std::vector<core::IpAddress> only;
+  std::set_difference(from.begin(), from.end(), without.begin(), without.end(),
+                      std::back_inserter(only));
+  for (const core::IpAddress& address : only) {
+    to[address_key(address)];
+  }
+}
+
+void add_node_elements(const core::NodePart::PerFamily& b, const core::NodePart::PerFamily& a,
+                       Ruleset& before, Ruleset& after) {
+  const auto both = [&](const char* set, const auto& was, const auto& is) {
+    add_difference(was, is, before.elements[set]);
+    add_difference(is, was, after.elements[set]);
+  };
+  both(names::kClusterIps, b.active_cluster_ips, a.active_cluster_ips);
+  if (!a.node_ports.match_all) {
+    both(names::kNodePortIps, b.node_ports.addresses, a.node_ports.addresses);
+  }
+}
+
+bool rules_differ_anywhere(const core::NodePart& before, const core::NodePart& after) {
+  return std::any_of(std::begin(kFamilies), std::end(kFamilies),
+                     [&](Family f) { return rules_differ(before, after, f); });
+}
+
+/// The node's rules changed, so every rule may have: both tables whole.
+RenderedChange whole_change(const ForwardingTable& before, const ForwardingTable& after,
+                            const SharesOfBoth& shares) {
+  RenderedChange change;
+  change.before = render(before).rulesets;
+  Rendered now = render(after);
+  change.after = std::move(now.rulesets);
+  change.shares = std::move(now.shares);
+  change.unsupported = std::move(now.unsupported);
+  for (const Family f : kFamilies) {
+    for (const auto& [shape, count] : shares.of(f).shapes) {
+      change.shares.of(f).shapes.try_emplace(shape, 0);
+    }
+    for (const auto& [key, count] : shares.of(f).hairpins) {
+      change.shares.of(f).hairpins.try_emplace(key, 0);
+    }
+  }
+  return change;
+}
+
+}  // namespace
+
+Rendered render(const ForwardingTable& table) {
+  Rendered out;
+  Touched touched[2];
+  Collector collector(table, 1, touched[0], touched[1]);
+  for (const Family f : kFamilies) {
+    out.rulesets.of(f) = render_node(table.node(), f);
+    out.rulesets.of(f).elements[names::kServiceIps].reserve(table.frontend_count());
+  }
+  for (std::uint32_t i = 0; i < table.slot_limit(); ++i) {
+    collector.add(static_cast<ServiceSlot>(i), out.rulesets, &out.unsupported);
+  }
+  for (const Family f : kFamilies) {
+    Ruleset none;
+    none.family = f;
+    count_shared(touched[f == Family::kIpv4 ? 0 : 1], {}, out.shares.of(f), table.node(),
+                 table.node(), none, out.rulesets.of(f));
+  }
+  return out;
+}
+
+RenderedChange render_change(const ForwardingTable& before, const ForwardingTable& after,
+                             const SharesOfBoth& shares) {
+  const core::TableDiff diff = core::diff(before, after);
+  if (diff.node_changed && rules_differ_anywhere(before.node(), after.node())) {
+    return whole_change(before, after, shares);
+  }
+  RenderedChange change;
+  Touched touched[2];
+  Collector was(before, -1, touched[0], touched[1]);
+  Collector is(after, 1, touched[0], touched[1]);
+  for (const ServiceSlot slot : touched_slots(diff, before, after)) {
+    change.unsupported[slot];
+    was.add(slot, change.before, nullptr);
+    is.add(slot, change.after, &change.unsupported);
+  }
+  for (const Family f : kFamilies) {
+    count_shared(touched[f == Family::kIpv4 ? 0 : 1], shares.of(f), change.shares.of(f),
+                 before.node(), after.node(), change.before.of(f), change.after.of(f));
+    if (diff.node_changed) {
+      add_node_elements(before.node().of(f), after.node().of(f), change.before.of(f),
+                        change.after.of(f));
+    }
+  }
+  return change;
+}
+
+void merge(SharesOfBoth& shares, const SharesOfBoth& changed) {
+  const auto one = [](Shares& to, const Shares& from) {
+    for (const auto& [shape, count] : from.shapes) {
+      to.shapes[shape] = count;
+      if (count == 0) {
+        to.shapes.erase(shape);
+      }
+    }
+    for (const auto& [key, count] : from.hairpins) {
+      to.hairpins[key] = count;
+      if (count == 0) {
+        to.hairpins.erase(key);
+      }
+    }
+  };
+  one(shares.v4, changed.v4);
+  one(shares.v6, changed.v6);
+}
+
+}  // namespace sluice::kni::nft

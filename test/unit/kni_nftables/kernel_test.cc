@@ -1,0 +1,238 @@
+// The sink against the kernel itself, each test in a network namespace of its own.
+#include "kni/nftables/nftables_sink.h"
+
+#include <sched.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "kni/nftables/encode.h"
+#include "kni/nftables/kernel.h"
+#include "kni/nftables/plan.h"
+#include "test/support/random_cluster.h"
+#include "test/unit/kni_nftables/fixture.h"
+
+namespace sluice::kni {
+namespace {
+
+using kni::test::TableSource;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class NftablesKernel : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(unshare(CLONE_NEWNET), 0) << "run as root: a network namespace is needed";
+    auto kernel = nft::open_kernel();
+    ASSERT_TRUE(kernel) << kernel.error().message;
+    sink_ = make_sink(std::move(*kernel));
+    auto reader = nft::open_kernel();
+    ASSERT_TRUE(reader) << reader.error().message;
+    reader_ = std::move(*reader);
+  }
+
+  std::unique_ptr<NftablesSink> make_sink(std::unique_ptr<nft::Kernel> kernel) {
+    NftablesSink::Options options;
+    options.warn = [this](const std::string& line) { warnings_ += line + "\n"; };
+    options.clock = [this] { return now_; };
+    return std::make_unique<NftablesSink>(std::move(kernel), std::move(options));
+  }
+
+  static int run(const std::string& command) { return std::system(command.c_str()); }
+  static std::string output(const std::string& command) {
+    std::string text;
+    FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+    char buffer[4096];
+    while (pipe != nullptr && std::fgets(buffer, sizeof(buffer), pipe) != nullptr) {
+      text += buffer;
+    }
+    return pipe != nullptr && pclose(pipe) == 0 ? text : "FAILED: " + text;
+  }
+
+  /// What the kernel has differs in nothing from what `table` means.
+  testing::AssertionResult kernel_has(const core::ForwardingTable& table) {
+    const auto present = reader_->read();
+    if (!present) {
+      return testing::AssertionFailure() << present.error().message;
+    }
+    const nft::Rendered wanted = nft::render(table);
+    if (!nft::make_plan(present->v4, wanted.rulesets.v4).empty() ||
+        !nft::make_plan(present->v6, wanted.rulesets.v6).empty()) {
+      return testing::AssertionFailure() << output("nft list ruleset");
+    }
+    return testing::AssertionSuccess();
+  }
+
+  void apply(const core::TablePtr& table) {
+    const auto applied = sink_->apply(table);
+    ASSERT_TRUE(applied) << applied.error().message;
+    EXPECT_EQ(applied->generation, table->generation());
+  }
+
+  std::unique_ptr<NftablesSink> sink_;
+  std::unique_ptr<nft::Kernel> reader_;
+  NftablesSink::Clock::time_point now_{};
+  std::string warnings_;
+};
+
+TEST_F(NftablesKernel, HoldsWhatATableMeans) {
+  TableSource source;
+  fill_small_cluster(source);
+  const auto table = source.make();
+  apply(table);
+  EXPECT_TRUE(kernel_has(*table));
+  EXPECT_EQ(sink_->counters().full_syncs, 1u);
+}
+
+TEST_F(NftablesKernel, ItsListingIsReadableAndLoadsAgain) {
+  TableSource source;
+  fill_small_cluster(source);
+  source.config.detect_local = compile::NodeConfig::DetectLocal::kBridgeInterface;
+  source.config.bridge_interface = "cni0";
+  apply(source.make());
+  const std::string listing = output("nft list ruleset");
+  EXPECT_THAT(listing, HasSubstr("10.43.0.10 . tcp . 80 comment \"default/web\" : goto c-3"));
+  EXPECT_THAT(listing, HasSubstr("10.43.0.10 . tcp . 80 . 0 : 10.42.1.10 . 8080"));
+  EXPECT_THAT(listing, HasSubstr("iifname != \"cni0\""));
+  EXPECT_THAT(output("f=$(mktemp) && nft list ruleset > $f && nft flush ruleset && nft -f $f && "
+                     "nft list ruleset && rm $f"),
+              Not(HasSubstr("FAILED")));
+  EXPECT_THAT(output("nft -j list ruleset"), HasSubstr("\"svc-eps\""));
+}
+
+TEST_F(NftablesKernel, OneSourceHashListsAndLoadsAgain) {
+  nft::Rulesets wanted;
+  const nft::Shape shape{nft::Shape::Kind::kCluster, false, nft::Pick::Kind::kSourceHash, 3, 0};
+  wanted.v4.sets[nft::names::kServiceEndpoints] =
+      nft::node_sets().at(nft::names::kServiceEndpoints);
+  wanted.v4.chains["cs-3"] = nft::shape_chain(shape, core::NodePart{}, core::Family::kIpv4);
+  nft::Batch batch(std::nullopt);
+  nft::encode_table(batch, core::Family::kIpv4);
+  const nft::Ruleset none;
+  const nft::Plan plan = nft::make_plan(none, wanted.v4);
+  nft::encode(batch, plan);
+  batch.finish();
+  const auto done = reader_->commit(batch);
+  ASSERT_EQ(done.error, 0) << nft::describe(done);
+  EXPECT_THAT(output("f=$(mktemp) && nft list ruleset > $f && nft flush ruleset && nft -f $f && "
+                     "nft list ruleset && rm $f"),
+              HasSubstr("jhash ip saddr mod 3 seed 0x51c1ce00 map @svc-eps"));
+}
+
+TEST_F(NftablesKernel, RandomChangesEndInWhatTheLastTableMeans) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    sluice::test::RandomCluster random(seed);
+    TableSource source;
+    source.config = random.config();
+    for (int step = 0; step < 20; ++step) {
+      source.put(random.service());
+      source.put(random.slice());
+      if (random.chance(10)) {
+        source.config = random.config();
+        source.config.masquerade_all = random.chance(50);
+      }
+      const auto table = source.make();
+      apply(table);
+      ASSERT_TRUE(kernel_has(*table)) << "seed " << seed << " step " << step;
+    }
+  }
+  EXPECT_GT(sink_->counters().partial_syncs, 60u);
+  EXPECT_EQ(sink_->counters().repairs, 0u);
+}
+
+TEST_F(NftablesKernel, AnotherProcessTakesOverWhatIsThere) {
+  TableSource source;
+  fill_small_cluster(source);
+  apply(source.make());
+  source.state.services.erase({"default", "web"});
+  const auto table = source.make();
+  sink_ = make_sink(std::move(*nft::open_kernel()));
+  apply(table);
+  EXPECT_TRUE(kernel_has(*table));
+}
+
+TEST_F(NftablesKernel, AFlushedRuleSetIsSeenAtTheNextApply) {
+  TableSource source;
+  fill_small_cluster(source);
+  apply(source.make());
+  ASSERT_EQ(run("nft flush ruleset"), 0);
+  source.state.services.erase({"default", "far"});
+  const auto table = source.make();
+  apply(table);
+  EXPECT_TRUE(kernel_has(*table));
+  EXPECT_EQ(sink_->counters().repairs, 1u);
+  EXPECT_THAT(warnings_, HasSubstr("by nft (pid "));
+}
+
+TEST_F(NftablesKernel, WhatOthersChangeInOurTablesIsRepairedAtTheNextLook) {
+  TableSource source;
+  fill_small_cluster(source);
+  const auto table = source.make();
+  apply(table);
+  ASSERT_EQ(run("nft add rule ip sluice services counter"), 0);
+  ASSERT_EQ(run("nft 'delete element ip sluice svc-eps { 10.43.0.10 . tcp . 80 . 0 }'"), 0);
+  ASSERT_EQ(run("nft 'add set ip6 sluice stray { type ipv4_addr; }'"), 0);
+  EXPECT_FALSE(kernel_has(*table));
+  apply(table);  // the publisher's resync
+  EXPECT_TRUE(kernel_has(*table));
+  EXPECT_EQ(sink_->counters().foreign_commits, 3u);
+}
+
+TEST_F(NftablesKernel, WhileTablesChangeARepairWaitsNoLongerThanAllowed) {
+  TableSource source;
+  fill_small_cluster(source);
+  apply(source.make());
+  ASSERT_EQ(run("nft flush chain ip sluice masquerading"), 0);
+  source.state.services.erase({"default", "far"});
+  apply(source.make());
+  EXPECT_EQ(sink_->counters().repairs, 0u);
+  now_ += std::chrono::seconds(30);
+  source.state.services.erase({"default", "none"});
+  const auto table = source.make();
+  apply(table);
+  EXPECT_EQ(sink_->counters().repairs, 1u);
+  EXPECT_TRUE(kernel_has(*table));
+}
+
+TEST_F(NftablesKernel, ForeignTablesStayAndCommitsOfOthersCostNothing) {
+  TableSource source;
+  fill_small_cluster(source);
+  apply(source.make());
+  ASSERT_EQ(run("nft add table ip other && nft 'add chain ip other c'"), 0);
+  source.state.services.erase({"default", "far"});
+  const auto table = source.make();
+  apply(table);
+  EXPECT_EQ(sink_->counters().full_syncs, 1u);
+  EXPECT_EQ(sink_->counters().sync_failures, 0u);
+  EXPECT_TRUE(kernel_has(*table));
+  ASSERT_TRUE(sink_->cleanup());
+  EXPECT_EQ(output("nft list ruleset"), "table ip other {\n\tchain c {\n\t}\n}\n");
+}
+
+TEST_F(NftablesKernel, CleanupWithNothingThereIsFine) {
+  EXPECT_TRUE(sink_->cleanup());
+  EXPECT_EQ(output("nft list ruleset"), "");
+}
+
+TEST_F(NftablesKernel, WhatRulesRememberSurvivesAChangeOfTheService) {
+  TableSource source;
+  fill_small_cluster(source);
+  apply(source.make());
+  ASSERT_EQ(run("nft 'add element ip sluice affinity-default/sticky/http/tcp/10.42.2.13/8080 "
+                "{ 198.51.100.7 timeout 1h }'"),
+            0);
+  auto slice = sluice::test::make_slice("sticky", "a", {"10.42.1.13", "10.42.2.13", "10.42.3.13"});
+  slice.ports[0].name = "http";
+  source.put(slice);
+  const auto table = source.make();
+  apply(table);
+  EXPECT_TRUE(kernel_has(*table));
+  EXPECT_THAT(output("nft list ruleset"), HasSubstr("198.51.100.7 timeout 1h"));
+}
+
+}  // namespace
+}  // namespace sluice::kni

@@ -1,0 +1,204 @@
+#include "kni/nftables/render.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "kni/nftables/plan.h"
+#include "kni/nftables/ruleset_text.h"
+#include "kni/nftables/service.h"
+#include "kni/nftables/slots.h"
+#include "test/support/random_cluster.h"
+#include "test/unit/kni_nftables/fixture.h"
+
+namespace sluice::kni::nft {
+namespace {
+
+using kni::test::TableSource;
+using testing::HasSubstr;
+using testing::Not;
+
+/// Compares with a file of test/golden; SLUICE_WRITE_GOLDEN=1 writes it instead.
+void expect_golden(const std::string& text, const std::string& name) {
+  const std::string path = std::string(SLUICE_GOLDEN) + "/nftables/" + name;
+  if (std::getenv("SLUICE_WRITE_GOLDEN") != nullptr) {
+    std::ofstream(path) << text;
+  }
+  std::ifstream file(path);
+  const std::string wanted{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(text, wanted) << path;
+}
+
+core::ServiceSlot slot_of(const core::ForwardingTable& table, const std::string& name) {
+  for (std::uint32_t i = 0; i < table.slot_limit(); ++i) {
+    const auto slot = static_cast<core::ServiceSlot>(i);
+    if (table.service(slot) != nullptr && table.service(slot)->name == name) {
+      return slot;
+    }
+  }
+  return core::ServiceSlot::kNone;
+}
+
+TEST(Render, OneOfEachKind) {
+  TableSource source;
+  fill_small_cluster(source);
+  const Rendered rendered = render(*source.make());
+  expect_golden(ruleset_text(rendered.rulesets.v4), "small-v4.nft");
+  expect_golden(ruleset_text(rendered.rulesets.v6), "small-v6.nft");
+  EXPECT_TRUE(rendered.unsupported.empty());
+}
+
+TEST(Render, EveryNodeSettingThatRulesFollow) {
+  TableSource source;
+  source.config.detect_local = compile::NodeConfig::DetectLocal::kInterfaceNamePrefix;
+  source.config.interface_name_prefix = "cali";
+  source.config.node_port_addresses = {"0.0.0.0/0", "::/0"};
+  source.config.masquerade_bit = 3;
+  fill_small_cluster(source);
+  expect_golden(ruleset_text(render(*source.make()).rulesets.v4), "prefix-match-all-v4.nft");
+  source.config.masquerade_all = true;
+  EXPECT_THAT(ruleset_text(render(*source.make()).rulesets.v6),
+              HasSubstr("ip6 daddr @cluster-ips meta mark set meta mark | 0x00000008\n"));
+}
+
+TEST(Render, ASlotIsWhatTheKernelComputes) {
+  // numgen writes the register in host order.
+  const std::uint32_t slot = kLocalSlots + 1;
+  const std::string bytes = KeyBytes().slot(slot).take();
+  EXPECT_EQ(std::memcmp(bytes.data(), &slot, sizeof(slot)), 0);
+}
+
+TEST(Render, SchedulersTheKernelCannotDoAreReportedPerService) {
+  TableSource source;
+  fill_small_cluster(source);
+  source.state.services[{"default", "web"}].annotations["sluice.dev/scheduler"] = "rr";
+  const auto table = source.make();
+  const ServicePieces pieces = render_service(*table, slot_of(*table, "default/web"));
+  ASSERT_EQ(pieces.unsupported.size(), 1u);
+  EXPECT_EQ(pieces.unsupported[0].service_port, "default/web");
+  EXPECT_THAT(pieces.unsupported[0].what, HasSubstr("rr"));
+}
+
+TEST(Slots, WeightsBecomeShares) {
+  core::ServicePort service;
+  service.endpoints.resize(3);
+  service.endpoints[0].weight = 10;
+  service.endpoints[1].weight = 20;
+  service.endpoints[2].weight = 30;
+  const std::vector<core::EndpointIndex> all = {core::EndpointIndex{0}, core::EndpointIndex{1},
+                                                core::EndpointIndex{2}};
+  const SlotList list = make_slots(service, all, true);
+  EXPECT_EQ(list.slots.size(), 6u);
+  EXPECT_EQ(std::count(list.slots.begin(), list.slots.end(), core::EndpointIndex{2}), 3);
+  EXPECT_FALSE(list.rounded);
+}
+
+TEST(Slots, WeightsThatNeedTooManyAreRoundedAndSaid) {
+  core::ServicePort service;
+  service.endpoints.resize(2);
+  service.endpoints[0].weight = 65535;
+  service.endpoints[1].weight = 1;
+  const SlotList list = make_slots(service, {core::EndpointIndex{0}, core::EndpointIndex{1}}, true);
+  EXPECT_TRUE(list.rounded);
+  EXPECT_LE(list.slots.size(), kMostSlots + 1);
+  EXPECT_EQ(std::count(list.slots.begin(), list.slots.end(), core::EndpointIndex{1}), 1);
+}
+
+TEST(RenderChange, CostsWhatChangedOnly) {
+  TableSource source;
+  fill_small_cluster(source);
+  const auto before = source.make();
+  const Rendered all = render(*before);
+  source.put(kni::test::on_node(
+      sluice::test::make_slice("web", "a", {"10.42.1.10", "10.42.2.10", "10.42.3.10", "10.42.3.9"}),
+      0, 1));
+  const auto after = source.make();
+  const RenderedChange change = render_change(*before, *after, all.shares);
+  const Plan plan = make_plan(change.before.v4, change.after.v4);
+  EXPECT_EQ(plan.new_chains.size(), 4u);  // x-4, c-4 and those of node ports
+  EXPECT_EQ(plan.deleted_chains.size(), 4u);
+  EXPECT_TRUE(make_plan(change.before.v6, change.after.v6).empty());
+}
+
+TEST(RenderChange, NoChangeIsNothing) {
+  TableSource source;
+  fill_small_cluster(source);
+  const auto before = source.make();
+  const RenderedChange change = render_change(*before, *source.make(), render(*before).shares);
+  EXPECT_TRUE(make_plan(change.before.v4, change.after.v4).empty());
+}
+
+/// Carries a plan out on a model.
+void carry_out(const Plan& plan, Ruleset& on) {
+  for (const auto& change : plan.removed) {
+    for (const auto* element : change.elements) {
+      EXPECT_EQ(on.elements[*change.set].erase(element->first), 1u) << *change.set;
+    }
+  }
+  for (const std::string* chain : plan.deleted_chains) {
+    EXPECT_EQ(on.chains.erase(*chain), 1u) << *chain;
+  }
+  for (const std::string* set : plan.deleted_sets) {
+    EXPECT_EQ(on.sets.erase(*set), 1u) << *set;
+    on.elements.erase(*set);
+  }
+  for (const auto& [name, spec] : plan.new_sets) {
+    EXPECT_TRUE(on.sets.emplace(*name, *spec).second) << *name;
+  }
+  for (const auto& [name, chain] : plan.new_chains) {
+    EXPECT_TRUE(on.chains.emplace(*name, Chain{chain->hook, {}}).second) << *name;
+  }
+  for (const std::string* chain : plan.emptied) {
+    if (const auto found = on.chains.find(*chain); found != on.chains.end()) {
+      found->second.rules.clear();
+    }
+  }
+  for (const auto& [name, chain] : plan.filled) {
+    on.chains[*name].rules = chain->rules;
+  }
+  for (const auto& change : plan.added) {
+    for (const auto* element : change.elements) {
+      EXPECT_TRUE(on.elements[*change.set].insert(*element).second) << *change.set;
+    }
+  }
+}
+
+TEST(RenderChange, ManyRandomChangesComeToWhatAWholeRenderSays) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    sluice::test::RandomCluster random(seed);
+    TableSource source;
+    source.config = random.config();
+    core::TablePtr now = source.make();
+    Rendered model = render(*now);
+    for (int step = 0; step < 25; ++step) {
+      source.put(random.service());
+      source.put(random.slice());
+      if (random.chance(10)) {
+        source.host = random.host();
+      }
+      if (random.chance(10)) {
+        source.config = random.config();
+        source.config.masquerade_all = random.chance(50);
+      }
+      const core::TablePtr next = source.make();
+      const RenderedChange change = render_change(*now, *next, model.shares);
+      carry_out(make_plan(change.before.v4, change.after.v4), model.rulesets.v4);
+      carry_out(make_plan(change.before.v6, change.after.v6), model.rulesets.v6);
+      merge(model.shares, change.shares);
+      Rendered whole = render(*next);
+      for (const core::Family f : {core::Family::kIpv4, core::Family::kIpv6}) {
+        ASSERT_TRUE(make_plan(model.rulesets.of(f), whole.rulesets.of(f)).empty())
+            << "seed " << seed << " step " << step;
+      }
+      EXPECT_EQ(model.shares.v4.shapes, whole.shares.v4.shapes);
+      EXPECT_EQ(model.shares.v4.hairpins, whole.shares.v4.hairpins);
+      now = next;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::kni::nft

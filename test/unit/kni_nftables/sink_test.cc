@@ -1,0 +1,124 @@
+// What the sink does when the kernel refuses.
+#include "kni/nftables/nftables_sink.h"
+
+#include <cerrno>
+#include <deque>
+
+#include <gmock/gmock.h>
+
+#include "test/unit/kni_nftables/fixture.h"
+
+namespace sluice::kni {
+namespace {
+
+using kni::test::TableSource;
+using testing::HasSubstr;
+
+/// A kernel that answers as the test says and remembers nothing.
+class FakeKernel : public nft::Kernel {
+ public:
+  struct State {
+    std::uint32_t generation = 1;
+    std::deque<int> errors;  ///< of the next commits
+    int commits = 0;
+    int reads = 0;
+    bool generation_fails = false;
+  };
+  explicit FakeKernel(State& state) : s_(state) {}
+  core::Result<std::uint32_t> generation() override {
+    if (s_.generation_fails) {
+      return tl::make_unexpected(core::Error{nft::describe({EPERM, "asking"})});
+    }
+    return s_.generation;
+  }
+  core::Result<nft::TableHandles> handles() override { return nft::TableHandles{1, 2}; }
+  core::Result<nft::Rulesets> read() override {
+    ++s_.reads;
+    return nft::Rulesets{};
+  }
+  nft::CommitResult commit(const nft::Batch&) override {
+    ++s_.commits;
+    const int error = s_.errors.empty() ? 0 : s_.errors.front();
+    if (!s_.errors.empty()) {
+      s_.errors.pop_front();
+    }
+    s_.generation += error == 0 || error == ERESTART ? 1 : 0;
+    return {error, "ip sluice chain c-3"};
+  }
+  nft::Events take_events() override { return {}; }
+
+ private:
+  State& s_;
+};
+
+class NftablesSinkTest : public testing::Test {
+ protected:
+  NftablesSinkTest() : sink_(std::make_unique<FakeKernel>(kernel_), {}) {
+    fill_small_cluster(source_);
+    first_ = source_.make();
+    source_.state.services.erase({"default", "far"});
+    second_ = source_.make();
+  }
+  FakeKernel::State kernel_;
+  NftablesSink sink_;
+  TableSource source_;
+  core::TablePtr first_;
+  core::TablePtr second_;
+};
+
+TEST_F(NftablesSinkTest, AFailureIsOneLineThatSaysWhatAndTheNextApplyIsWhole) {
+  ASSERT_TRUE(sink_.apply(first_));
+  kernel_.errors = {EBUSY};
+  const auto failed = sink_.apply(second_);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message,
+            "nftables: ip sluice chain c-3: something that is not ours refers to it");
+  EXPECT_EQ(sink_.counters().sync_failures, 1u);
+  const int reads = kernel_.reads;
+  ASSERT_TRUE(sink_.apply(second_));
+  EXPECT_EQ(kernel_.reads, reads + 1);
+  EXPECT_EQ(sink_.counters().full_syncs, 2u);
+}
+
+TEST_F(NftablesSinkTest, EveryRefusalHasItsWords) {
+  const auto line = [](int error) { return nft::describe({error, "x"}); };
+  EXPECT_THAT(line(EPERM), HasSubstr("CAP_NET_ADMIN"));
+  EXPECT_THAT(line(ENOBUFS), HasSubstr("no room"));
+  EXPECT_THAT(line(EMSGSIZE), HasSubstr("send buffer"));
+  EXPECT_THAT(line(EOPNOTSUPP), HasSubstr("no nftables"));
+  EXPECT_THAT(line(ERESTART), HasSubstr("at the same time"));
+  EXPECT_THAT(line(ENOENT), HasSubstr("No such file"));
+}
+
+TEST_F(NftablesSinkTest, AConflictIsTriedAgain) {
+  ASSERT_TRUE(sink_.apply(first_));
+  kernel_.errors = {ERESTART};
+  ASSERT_TRUE(sink_.apply(second_));
+  EXPECT_EQ(sink_.counters().conflicts, 1u);
+  EXPECT_EQ(sink_.counters().partial_syncs, 1u);
+}
+
+TEST_F(NftablesSinkTest, AfterTwoConflictsInARowItGoesWithoutTheGenerationAndReadsBack) {
+  kernel_.errors = {ERESTART, ERESTART};
+  ASSERT_TRUE(sink_.apply(first_));
+  EXPECT_EQ(sink_.counters().conflicts, 2u);
+  EXPECT_EQ(kernel_.reads, 4);  // three tries and a look behind the last
+}
+
+TEST_F(NftablesSinkTest, WithoutAChangeNothingIsSent) {
+  ASSERT_TRUE(sink_.apply(first_));
+  const int commits = kernel_.commits;
+  ASSERT_TRUE(sink_.apply(first_));
+  EXPECT_EQ(kernel_.commits, commits);
+}
+
+TEST_F(NftablesSinkTest, AKernelThatCannotBeAskedIsAFailureNotACrash) {
+  kernel_.generation_fails = true;
+  const auto failed = sink_.apply(first_);
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().message, HasSubstr("CAP_NET_ADMIN"));
+  EXPECT_EQ(kernel_.commits, 0);
+}
+
+}  // namespace
+}  // namespace sluice::kni
