@@ -11,16 +11,11 @@
 namespace sluice::kni {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
-constexpr auto kRefresh = seconds(2);      // wishes not resolved are asked for again
-constexpr auto kUseRefresh = seconds(20);  // NTF_USE only: keeps a used neighbour from going stale
-constexpr int kDumpTries = 10;             // a dump that keeps changing under way
+constexpr int kDumpTries = 10;  // a dump that keeps changing under way
 
 const std::vector<unsigned> kGroups = {
-    RTNLGRP_LINK,        RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
-    RTNLGRP_IPV4_ROUTE,  RTNLGRP_IPV6_ROUTE,  RTNLGRP_NEIGH,
+    RTNLGRP_LINK,       RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
+    RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,  RTNLGRP_NEIGH,
 };
 
 /// Repeats a dump that changed under way.
@@ -35,10 +30,12 @@ int repeat(const Dump& dump) {
 
 }  // namespace
 
-Mirror::Mirror(std::vector<std::string> taps, MirrorEvents events)
-    : view_(std::move(taps)), events_(std::move(events)) {}
+Mirror::Mirror(std::vector<std::string> taps, MirrorEvents events, const WishBook::Limits& limits)
+    : view_(std::move(taps)), events_(std::move(events)), book_(limits, book_calls()) {}
 
-Mirror::~Mirror() { stop(); }
+Mirror::~Mirror() {
+  stop();
+}
 
 core::Result<void> Mirror::open() {
   auto listen = Netlink::open(NETLINK_ROUTE, kGroups);
@@ -89,7 +86,6 @@ void Mirror::step() {
   dump_routes_if_due();
   report();
   take_wishes();
-  refresh_wishes();
 }
 
 void Mirror::full_dump() {
@@ -101,9 +97,10 @@ void Mirror::full_dump() {
   }
   next_route_dump_ = {};
   dump_routes_if_due();
-  for (const auto& [key, when] : wanted_) {
-    if (events_.neighbour) {
-      events_.neighbour(view_.neighbour(key.first, key.second));
+  for (const NeighbourWish& wish : book_.all()) {
+    const HostNeighbour neighbour = view_.neighbour(wish.port, wish.address);
+    if (book_.changed(neighbour, Clock::now())) {
+      tell(neighbour);
     }
   }
   if (rc != 0 && events_.warn) {
@@ -157,69 +154,80 @@ void Mirror::report() {
     events_.routes(view_.routes());
   }
   for (const HostNeighbour& neighbour : view_.take_neighbour_changes()) {
-    if (events_.neighbour) {
-      events_.neighbour(neighbour);
+    if (book_.changed(neighbour, Clock::now())) {
+      tell(neighbour);
     }
-    const bool lost = neighbour.state == HostNeighbour::State::kUnresolved;
-    const auto wish = wanted_.find({neighbour.port, neighbour.address});
-    if (lost && wish != wanted_.end()) {
-      wish->second = Clock::now() + milliseconds(100);  // resolving now, or removed: ask soon
-      next_refresh_ = std::min(next_refresh_, wish->second);
-    }
+  }
+}
+
+void Mirror::tell(const HostNeighbour& neighbour) {
+  if (events_.neighbour) {
+    events_.neighbour(neighbour);
   }
 }
 
 void Mirror::take_wishes() {
-  if (!events_.wishes) {
-    return;
-  }
   std::vector<NeighbourWish> wishes;
-  events_.wishes(wishes);
-  for (const NeighbourWish& wish : wishes) {
-    wanted_[{wish.port, wish.address}] = Clock::now() + kRefresh;
-    HostNeighbour now = view_.neighbour(wish.port, wish.address);
-    if (now.state != HostNeighbour::State::kOwn && probe(wish.port, wish.address) != 0) {
-      now.state = HostNeighbour::State::kFailed;
-    }
-    if (events_.neighbour) {
-      events_.neighbour(now);
-    }
+  if (events_.wishes) {
+    events_.wishes(wishes);
   }
+  const auto now = Clock::now();
+  book_.take(wishes, now);
+  book_.refresh(now);
 }
 
-void Mirror::refresh_wishes() {
-  const auto now = Clock::now();
-  if (now < next_refresh_) {
+WishBook::Calls Mirror::book_calls() {
+  WishBook::Calls calls;
+  calls.state = [this](const NeighbourWish& wish) {
+    return view_.neighbour(wish.port, wish.address).state;
+  };
+  calls.taken = [this](const NeighbourWish& wish) {
+    tell(view_.neighbour(wish.port, wish.address));
+  };
+  calls.ask = [this](const NeighbourWish& wish) {
+    if (probe(wish) == 0) {
+      return true;
+    }
+    HostNeighbour failed = view_.neighbour(wish.port, wish.address);
+    failed.state = HostNeighbour::State::kFailed;
+    tell(failed);
+    return false;
+  };
+  calls.forget = [this](const NeighbourWish& wish) {
+    delete_in_kernel(wish);
+    if (events_.forgotten) {
+      events_.forgotten(wish);
+    }
+  };
+  return calls;
+}
+
+void Mirror::delete_in_kernel(const NeighbourWish& wish) {
+  const std::uint32_t link = view_.link_of(wish.port);
+  if (link == 0) {
     return;
   }
-  next_refresh_ = now + kRefresh;
-  for (auto& [key, due] : wanted_) {
-    if (now < due) {
-      next_refresh_ = std::min(next_refresh_, due);
-      continue;
-    }
-    const auto state = view_.neighbour(key.first, key.second).state;
-    const bool resolved = state == HostNeighbour::State::kReachable;
-    if (state != HostNeighbour::State::kOwn && (!resolved || !managed_)) {
-      (void)probe(key.first, key.second);
-    }
-    due = now + (resolved ? seconds(kUseRefresh) : seconds(kRefresh));
-  }
+  Message message(RTM_DELNEIGH, 0);
+  auto* header = message.extra<ndmsg>();
+  header->ndm_family = family_number(wish.address.family());
+  header->ndm_ifindex = static_cast<int>(link);
+  message.put_address(NDA_DST, wish.address);
+  (void)ask_->request(message);  // it may be gone already
 }
 
-int Mirror::probe(std::size_t port, const core::IpAddress& address) {
-  const std::uint32_t link = view_.link_of(port);
+int Mirror::probe(const NeighbourWish& wish) {
+  const std::uint32_t link = view_.link_of(wish.port);
   if (link == 0) {
     return ENODEV;
   }
   const auto send = [&](bool managed) {
     Message message(RTM_NEWNEIGH, NLM_F_CREATE);
     auto* header = message.extra<ndmsg>();
-    header->ndm_family = family_number(address.family());
+    header->ndm_family = family_number(wish.address.family());
     header->ndm_ifindex = static_cast<int>(link);
     header->ndm_state = NUD_NONE;
     header->ndm_flags = managed ? 0 : NTF_USE;
-    message.put_address(NDA_DST, address);
+    message.put_address(NDA_DST, wish.address);
     if (managed) {
       message.put_u32(NDA_FLAGS_EXT, NTF_EXT_MANAGED);
     }
@@ -228,6 +236,7 @@ int Mirror::probe(std::size_t port, const core::IpAddress& address) {
   int rc = send(managed_);
   if (managed_ && (rc == EINVAL || rc == EOPNOTSUPP)) {
     managed_ = false;
+    book_.set_managed(false);
     rc = send(false);
   }
   return rc;

@@ -3,33 +3,28 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "dataplane/core/sink.h"
 #include "kni/exception/host_view.h"
 #include "kni/exception/netlink.h"
+#include "kni/exception/wish_book.h"
 
 namespace sluice::kni {
-
-/// A next hop the workers want resolved.
-struct NeighbourWish {
-  std::size_t port = 0;
-  core::IpAddress address;
-};
 
 /// Where the mirror's news go. Every call comes from the mirror's thread (during start() from the
 /// caller's), one at a time.
 struct MirrorEvents {
   std::function<void(const std::vector<HostAddress>&)> addresses;
   std::function<void(const std::vector<HostRoute>&)> routes;
-  std::function<void(const HostNeighbour&)> neighbour;
+  std::function<void(const HostNeighbour&)> neighbour;  ///< one that was wished for
   /// Appends the wishes that came since the last call; asked every millisecond.
   std::function<void(std::vector<NeighbourWish>&)> wishes;
+  /// A neighbour without an answer is given up: whoever wants it has to wish for it anew.
+  std::function<void(const NeighbourWish&)> forgotten;
   std::function<void(const std::string&)> warn;  ///< one line an operator should see
 };
 
@@ -42,15 +37,16 @@ struct MirrorEvents {
 //
 // A wish makes the kernel resolve: the neighbour is added as "managed" (kept resolved by the
 // kernel, Linux 5.16), or, where the kernel does not know that, pushed with NTF_USE now and then.
-// The kernel's own ARP and neighbour solicitations go out by the tap like all its frames. A wish is
-// remembered and the neighbour asked for again when it goes or fails.
+// The kernel's own ARP and neighbour solicitations go out by the tap like all its frames. Which
+// neighbour is asked for when, and which is given up, is the WishBook's business; what it gives up
+// is deleted in the kernel, which would go on asking for a managed one.
 //
 // Limit: routes of the main table only; policy routing rules are not followed.
 
 /// Thread: start() and stop() by main.
 class Mirror {
  public:
-  Mirror(std::vector<std::string> taps, MirrorEvents events);
+  Mirror(std::vector<std::string> taps, MirrorEvents events, const WishBook::Limits& limits = {});
   ~Mirror();  ///< stops
   Mirror(const Mirror&) = delete;
   Mirror& operator=(const Mirror&) = delete;
@@ -72,17 +68,18 @@ class Mirror {
   void dump_routes_if_due();
   void report();
   void take_wishes();
-  void refresh_wishes();
-  int probe(std::size_t port, const core::IpAddress& address);
+  [[nodiscard]] WishBook::Calls book_calls();
+  void tell(const HostNeighbour& neighbour);
+  int probe(const NeighbourWish& wish);
+  void delete_in_kernel(const NeighbourWish& wish);
 
   HostView view_;
   MirrorEvents events_;
   std::unique_ptr<Netlink> listen_;
   std::unique_ptr<Netlink> ask_;
   bool managed_ = true;  ///< the kernel knows managed neighbours
-  std::map<std::pair<std::size_t, core::IpAddress>, Clock::time_point> wanted_;
+  WishBook book_;
   Clock::time_point next_route_dump_{};
-  Clock::time_point next_refresh_{};
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

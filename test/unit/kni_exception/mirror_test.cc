@@ -13,7 +13,9 @@
 namespace sluice::kni {
 namespace {
 
-core::IpAddress address(const char* text) { return *core::parse_address(text); }
+core::IpAddress address(const char* text) {
+  return *core::parse_address(text);
+}
 
 class MirrorTest : public test::NamespaceTest {
  protected:
@@ -24,13 +26,14 @@ class MirrorTest : public test::NamespaceTest {
                   "ip link set far0 up && ip addr add 10.0.0.1/24 dev slc-t"),
               0);
   }
-  void open() {
+  void open(const WishBook::Limits& limits = {}) {
     MirrorEvents events;
     events.addresses = [this](const std::vector<HostAddress>& a) { addresses = a; };
     events.routes = [this](const std::vector<HostRoute>& r) { routes = r; };
     events.neighbour = [this](const HostNeighbour& n) { neighbours[n.address] = n; };
     events.wishes = [this](std::vector<NeighbourWish>& out) { out.swap(wishes); };
-    mirror = std::make_unique<Mirror>(std::vector<std::string>{"slc-t"}, std::move(events));
+    events.forgotten = [this](const NeighbourWish& wish) { forgotten.push_back(wish.address); };
+    mirror = std::make_unique<Mirror>(std::vector<std::string>{"slc-t"}, std::move(events), limits);
     const auto opened = mirror->open();
     ASSERT_TRUE(opened) << opened.error().message;
   }
@@ -57,6 +60,7 @@ class MirrorTest : public test::NamespaceTest {
   std::vector<HostRoute> routes;
   std::map<core::IpAddress, HostNeighbour> neighbours;
   std::vector<NeighbourWish> wishes;
+  std::vector<core::IpAddress> forgotten;
   std::unique_ptr<Mirror> mirror;
 };
 
@@ -76,9 +80,8 @@ TEST_F(MirrorTest, FollowsRoutesOfBothFamilies) {
                 "ip -6 route add fd05::/48 via fd00::fe && ip route add 10.6.0.0/16 via 10.0.0.9"),
             0);
 
-  EXPECT_TRUE(step_until([&] {
-    return has_route("fd05::/48", "fd00::fe") && has_route("10.6.0.0/16", "10.0.0.9");
-  }));
+  EXPECT_TRUE(step_until(
+      [&] { return has_route("fd05::/48", "fd00::fe") && has_route("10.6.0.0/16", "10.0.0.9"); }));
 }
 
 TEST_F(MirrorTest, FollowsRoutesThatGoWithALink) {
@@ -112,9 +115,8 @@ TEST_F(MirrorTest, AWishMakesTheKernelResolveANeighbour) {
   EXPECT_THAT(output("ip neigh show 10.0.0.2"), testing::HasSubstr("INCOMPLETE"));
 
   ASSERT_EQ(run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:77 dev slc-t"), 0);
-  ASSERT_TRUE(step_until([&] {
-    return neighbours[address("10.0.0.2")].state == HostNeighbour::State::kReachable;
-  }));
+  ASSERT_TRUE(step_until(
+      [&] { return neighbours[address("10.0.0.2")].state == HostNeighbour::State::kReachable; }));
   EXPECT_EQ(core::to_string(neighbours[address("10.0.0.2")].mac), "02:00:00:00:00:77");
 }
 
@@ -124,9 +126,51 @@ TEST_F(MirrorTest, AFailedNeighbourIsReported) {
 
   wishes.push_back({0, address("10.0.0.3")});
 
-  EXPECT_TRUE(step_until([&] {
-    return neighbours[address("10.0.0.3")].state == HostNeighbour::State::kFailed;
-  }));
+  EXPECT_TRUE(step_until(
+      [&] { return neighbours[address("10.0.0.3")].state == HostNeighbour::State::kFailed; }));
+}
+
+// Else a flood from made-up addresses would be followed by questions for them for ever.
+TEST_F(MirrorTest, ANeighbourThatDoesNotAnswerIsForgotten) {
+  WishBook::Limits limits;
+  limits.patience = std::chrono::seconds(1);
+  open(limits);
+
+  wishes.push_back({0, address("10.0.0.2")});
+  wishes.push_back({0, address("10.0.0.3")});
+  ASSERT_TRUE(step_until([&] { return neighbours.count(address("10.0.0.3")) != 0; }));
+  ASSERT_EQ(run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:77 dev slc-t"), 0);
+
+  EXPECT_TRUE(step_until([&] { return !forgotten.empty(); }));
+  EXPECT_THAT(forgotten, testing::ElementsAre(address("10.0.0.3")));
+  EXPECT_THAT(output("ip neigh show"), testing::Not(testing::HasSubstr("10.0.0.3")));
+  EXPECT_THAT(output("ip neigh show"), testing::HasSubstr("10.0.0.2"));
+}
+
+// The kernel has room for 1,024 neighbours: once they were all made up, and no other was resolved.
+TEST_F(MirrorTest, ANewNeighbourIsResolvedDuringAFloodOfOthersThatDoNotExist) {
+  ASSERT_EQ(run("ip addr add 10.2.0.1/16 dev slc-t"), 0);
+  WishBook::Limits limits;
+  limits.other_rate = 40'000;  // of the test, so that it need not take seconds
+  limits.open = 64;
+  open(limits);
+  for (int n = 0; n < 3000; ++n) {
+    wishes.push_back({0, core::IpAddress(core::Be32::from_host(0x0a020100u + n))});
+    if (n % 30 == 0) {
+      mirror->step();
+    }
+  }
+
+  wishes.push_back({0, address("10.0.0.2"), true});
+  ASSERT_TRUE(step_until([&] { return neighbours.count(address("10.0.0.2")) != 0; }));
+  EXPECT_THAT(output("ip neigh show 10.0.0.2"), testing::HasSubstr("INCOMPLETE"));
+  ASSERT_EQ(run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:77 dev slc-t"), 0);
+
+  EXPECT_TRUE(step_until(
+      [&] { return neighbours[address("10.0.0.2")].state == HostNeighbour::State::kReachable; }));
+  EXPECT_GT(forgotten.size(), 200u);
+  const std::string present = output("ip neigh show");
+  EXPECT_LE(std::count(present.begin(), present.end(), '\n'), 66);
 }
 
 TEST_F(MirrorTest, AWishForAnOwnAddressIsTheHosts) {
