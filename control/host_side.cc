@@ -80,8 +80,11 @@ core::Result<void> HostSide::follow() {
     std::vector<pipeline::NeighbourRequest> requests;
     group_.take_requests(requests);
     for (const pipeline::NeighbourRequest& request : requests) {
-      out.push_back({static_cast<std::size_t>(request.port), request.address});
+      out.push_back({static_cast<std::size_t>(request.port), request.address, request.vouched});
     }
+  };
+  events.forgotten = [this](const kni::NeighbourWish& wish) {
+    group_.forget_neighbour(static_cast<pipeline::PortIndex>(wish.port), wish.address);
   };
   events.warn = calls_.warn;
   mirror_ = std::make_unique<kni::Mirror>(group_.tap_names(), std::move(events));

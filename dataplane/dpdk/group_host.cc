@@ -96,24 +96,37 @@ void WorkerGroup::set_reserved_ports(std::vector<std::uint16_t> ports) {
 }
 
 void WorkerGroup::take_requests(std::vector<pipeline::NeighbourRequest>& out) {
+  places_->turn_over(publisher_->cell(), [this] {
+    const std::lock_guard lock(publish_mutex_);
+    return publisher_->renew_epoch();
+  });
   pipeline::NeighbourRequest request;
   for (const auto& member : members_) {
     while (member->requests.pop(&request, 1) == 1) {
-      if (hops_->add(request.port, request.address) != pipeline::NextHopIndex::kNone) {
+      if (places_->request(request)) {
         out.push_back(request);
-      } else if (!std::exchange(hops_full_told_, true)) {
-        log(Severity::kWarning, "next hops: all " + std::to_string(settings_.next_hops) +
-                                    " are in use, raise tables.next-hops");
+      } else {
+        tell_hops_are_full();
       }
     }
   }
 }
 
+void WorkerGroup::forget_neighbour(pipeline::PortIndex port, const core::IpAddress& address) {
+  places_->forget(port, address);
+}
+
 void WorkerGroup::set_neighbour(pipeline::PortIndex port, const core::IpAddress& address,
                                 const core::MacAddress& mac, pipeline::NeighbourState state) {
-  const auto index = hops_->find(port, address);
-  if (index != pipeline::NextHopIndex::kNone) {
-    hops_->write(index, pipeline::NextHopWord::make(mac, port, state));
+  if (!places_->set(port, address, mac, state)) {
+    tell_hops_are_full();
+  }
+}
+
+void WorkerGroup::tell_hops_are_full() {
+  if (!std::exchange(hops_full_told_, true)) {
+    log(Severity::kWarning, "next hops: all " + std::to_string(settings_.next_hops) +
+                                " are in use, raise tables.next-hops");
   }
 }
 

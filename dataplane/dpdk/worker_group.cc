@@ -234,6 +234,7 @@ core::Result<void> WorkerGroup::make_workers() {
   publisher_ = std::make_unique<pipeline::ViewPublisher>(workers, *counts_);
   rings_ = std::make_unique<pipeline::HandoverRings>(workers, settings_.handover_ring);
   hops_ = std::make_unique<pipeline::NextHopDirectory>(settings_.next_hops);
+  places_ = std::make_unique<pipeline::NextHopPlaces>(*hops_);
   pipeline::OwnerMap::Config owners;
   owners.workers = workers;
   owners.rss_key = settings_.ports.front().rss_key;

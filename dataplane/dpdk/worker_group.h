@@ -17,6 +17,7 @@
 #include "dataplane/dpdk/port.h"
 #include "dataplane/dpdk/settings.h"
 #include "dataplane/dpdk/tap.h"
+#include "dataplane/pipeline/next_hop_places.h"
 #include "dataplane/pipeline/owner.h"
 #include "dataplane/pipeline/view_publisher.h"
 #include "dataplane/pipeline/worker_view.h"
@@ -92,9 +93,12 @@ class WorkerGroup final : public core::TableSink, public pipeline::WorkerView {
   void set_addresses(std::vector<std::vector<core::IpAddress>> addresses);
   /// Ports that sockets of the host use; source translation leaves them alone.
   void set_reserved_ports(std::vector<std::uint16_t> ports);
-  /// Requests of the workers since the last call; each gets its place in the directory.
+  /// Requests of the workers since the last call. To be called often: it also gives the places of
+  /// forgotten neighbours to others.
   void take_requests(std::vector<pipeline::NeighbourRequest>& out);
-  /// Writes a neighbour's word if any worker has asked for it.
+  /// No worker has asked for it lately and it does not answer.
+  void forget_neighbour(pipeline::PortIndex port, const core::IpAddress& address);
+  /// Says what has become of a neighbour that a worker asked for.
   void set_neighbour(pipeline::PortIndex port, const core::IpAddress& address,
                      const core::MacAddress& mac, pipeline::NeighbourState state);
 
@@ -160,6 +164,7 @@ class WorkerGroup final : public core::TableSink, public pipeline::WorkerView {
   core::Result<bool> copy_page(Member& member, core::Family family, std::uint32_t& cursor,
                                std::vector<pipeline::ConnectionRow>& rows);
   void log(Severity severity, const std::string& line) const;
+  void tell_hops_are_full();
 
   GroupSettings settings_;
   std::vector<std::uint32_t> cores_;
@@ -179,6 +184,7 @@ class WorkerGroup final : public core::TableSink, public pipeline::WorkerView {
   std::unique_ptr<pipeline::HandoverRings> rings_;
   std::unique_ptr<pipeline::OwnerMap> owners_;
   std::unique_ptr<pipeline::NextHopDirectory> hops_;
+  std::unique_ptr<pipeline::NextHopPlaces> places_;  ///< the mirror's thread
   std::vector<std::unique_ptr<Member>> members_;
   std::unique_ptr<TapThread> tap_thread_;
   mutable std::mutex publish_mutex_;  ///< callers of publisher_

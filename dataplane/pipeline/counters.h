@@ -69,6 +69,7 @@ enum class CounterClass : std::uint8_t {
   X(kTtlExpired, "ttl_expired", kDrop, "TTL ended here and no answer may be made")               \
   X(kTtlRateLimited, "ttl_rate_limited", kDrop, "TTL ended here, beyond the rate of answers")    \
   X(kHopQueueFull, "hop_queue_full", kDrop, "too many packets wait for one neighbour")           \
+  X(kHopQueueEvicted, "hop_queue_evicted", kDrop, "gave way to a newer unknown neighbour")       \
   X(kHopTimeout, "hop_timeout", kDrop, "neighbour was not resolved in time")                     \
   X(kHopFailed, "hop_failed", kDrop, "neighbour does not answer")                                \
   X(kHopTooBig, "hop_too_big", kDrop, "larger than the MTU, fragmenting is not allowed here")    \

@@ -11,7 +11,9 @@
 namespace sluice::pipeline {
 
 /// Packets of one worker that wait until their neighbour is known. They are translated already and
-/// only lack the Ethernet addresses. Bounded: 8 packets for each of 64 neighbours.
+/// only lack the Ethernet addresses. Bounded: 8 packets for each of 64 neighbours that are vouched
+/// for, and of 64 others. When those are all taken, the one that came first gives way to a new one,
+/// so that addresses which never answer cannot hold the places.
 /// Thread: the owner worker.
 class HopQueue {
  public:
@@ -20,44 +22,53 @@ class HopQueue {
 
   struct Waiting {
     PortIndex port = PortIndex::kNone;
+    bool vouched = false;
     core::IpAddress address;
     core::Tick since = 0;
+    core::Tick ask_at = 0;    ///< when somebody has to ask for it (again)
+    std::uint64_t order = 0;  ///< grows with each neighbour
     std::uint32_t count = 0;  ///< 0: free
     std::array<Packet, kPackets> packets;
   };
 
-  enum class Added : std::uint8_t {
-    kFirst,  ///< the first one for this neighbour: somebody has to ask for it
-    kYes,
-    kFull,  ///< for this neighbour, or too many neighbours; the caller keeps the packet
-  };
-  [[nodiscard]] Added add(PortIndex port, const core::IpAddress& address, const Packet& packet,
-                          core::Tick now) noexcept {
-    Waiting* free = nullptr;
-    for (Waiting& w : waiting_) {
-      if (w.count == 0) {
-        free = free == nullptr ? &w : free;
-      } else if (w.port == port && w.address == address) {
+  /// @param evict  called with each packet of a neighbour that gives way.
+  /// @return where the packet waits, with count 1 if it is the first one for this neighbour;
+  ///         nullptr: too many wait for it already, the caller keeps the packet.
+  template <class Evict>
+  [[nodiscard]] Waiting* add(const ResolvedHop& hop, const Packet& packet, core::Tick now,
+                             Evict&& evict) noexcept {
+    Waiting* place = nullptr;  // free, or else the one that came first
+    for (Waiting& w : waiting_[hop.vouched ? 1 : 0]) {
+      if (w.count != 0 && w.port == hop.port && w.address == hop.via) {
         return append(w, packet);
       }
+      if (place == nullptr || (place->count != 0 && (w.count == 0 || w.order < place->order))) {
+        place = &w;
+      }
     }
-    if (free == nullptr) {
-      return Added::kFull;
+    for (std::uint32_t k = 0; k < place->count; ++k) {
+      evict(place->packets[k]);
     }
-    free->port = port;
-    free->address = address;
-    free->since = now;
-    append(*free, packet);
-    return Added::kFirst;
+    held_ -= place->count;
+    place->port = hop.port;
+    place->vouched = hop.vouched;
+    place->address = hop.via;
+    place->since = now;
+    place->ask_at = now;
+    place->order = ++last_order_;
+    place->count = 0;
+    return append(*place, packet);
   }
 
   /// Calls visit(Waiting&) -> bool for each neighbour; true: its packets were taken.
   template <class Visit>
   void release(Visit&& visit) noexcept {
-    for (Waiting& w : waiting_) {
-      if (w.count != 0 && visit(w)) {
-        held_ -= w.count;
-        w.count = 0;
+    for (auto& half : waiting_) {
+      for (Waiting& w : half) {
+        if (w.count != 0 && visit(w)) {
+          held_ -= w.count;
+          w.count = 0;
+        }
       }
     }
   }
@@ -65,15 +76,16 @@ class HopQueue {
   [[nodiscard]] std::size_t held() const noexcept { return held_; }
 
  private:
-  Added append(Waiting& w, const Packet& packet) noexcept {
+  Waiting* append(Waiting& w, const Packet& packet) noexcept {
     if (w.count == kPackets) {
-      return Added::kFull;
+      return nullptr;
     }
     w.packets[w.count++] = packet;
     ++held_;
-    return Added::kYes;
+    return &w;
   }
-  std::array<Waiting, kNeighbours> waiting_{};
+  std::array<std::array<Waiting, kNeighbours>, 2> waiting_{};  ///< [1]: vouched for
+  std::uint64_t last_order_ = 0;
   std::size_t held_ = 0;
 };
 

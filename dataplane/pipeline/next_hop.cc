@@ -63,14 +63,18 @@ const Route* RouteTable::find(const core::IpAddress& to) const noexcept {
 }
 
 NextHopDirectory::NextHopDirectory(std::size_t size)
-    : words_(size < 2 ? 2 : size), names_(words_.size()), cells_(std::bit_ceil(words_.size() * 2)) {
+    : words_(std::clamp<std::size_t>(size, 2, static_cast<std::size_t>(NextHopIndex::kNone))),
+      names_(words_.size()),
+      cells_(std::make_unique<Cells>(std::bit_ceil(words_.size() * 2))),
+      current_(cells_.get()) {
   words_.write(kHostHop, NextHopWord::make({}, PortIndex::kNone, NeighbourState::kHost));
 }
 
 NextHopIndex NextHopDirectory::find(PortIndex port, const core::IpAddress& address) const noexcept {
-  const std::size_t mask = cells_.size() - 1;
+  const Cells& cells = *current_.load(std::memory_order_acquire);
+  const std::size_t mask = cells.size() - 1;
   for (std::size_t at = hash_of(port, address) & mask;; at = (at + 1) & mask) {
-    const std::uint32_t index = cells_[at].load(std::memory_order_acquire);
+    const std::uint32_t index = cells[at].load(std::memory_order_acquire);
     if (index == 0) {
       return NextHopIndex::kNone;
     }
@@ -81,24 +85,72 @@ NextHopIndex NextHopDirectory::find(PortIndex port, const core::IpAddress& addre
   }
 }
 
-NextHopIndex NextHopDirectory::add(PortIndex port, const core::IpAddress& address) {
-  if (const NextHopIndex known = find(port, address); known != NextHopIndex::kNone) {
-    return known;
-  }
-  if (used_ == words_.size() || used_ >= static_cast<std::size_t>(NextHopIndex::kNone)) {
-    return NextHopIndex::kNone;
-  }
-  const auto index = static_cast<std::uint32_t>(used_++);
-  names_[index] = {port, address};
-  words_.write(static_cast<NextHopIndex>(index),
-               NextHopWord::make({}, port, NeighbourState::kUnresolved));
-  const std::size_t mask = cells_.size() - 1;
-  std::size_t at = hash_of(port, address) & mask;
-  while (cells_[at].load(std::memory_order_relaxed) != 0) {
+void NextHopDirectory::insert(Cells& cells, std::uint32_t index) {
+  const std::size_t mask = cells.size() - 1;
+  std::size_t at = hash_of(names_[index].port, names_[index].address) & mask;
+  while (cells[at].load(std::memory_order_relaxed) != 0) {
     at = (at + 1) & mask;
   }
-  cells_[at].store(index, std::memory_order_release);
+  cells[at].store(index, std::memory_order_release);
+}
+
+NextHopIndex NextHopDirectory::add(PortIndex port, const core::IpAddress& address,
+                                   std::size_t leave) {
+  if (const NextHopIndex known = find(port, address); known != NextHopIndex::kNone) {
+    Name& name = names_[static_cast<std::uint16_t>(known)];
+    forgotten_ -= name.forgotten ? 1 : 0;
+    name.forgotten = false;
+    return known;
+  }
+  if (available() <= leave) {
+    return NextHopIndex::kNone;
+  }
+  std::uint32_t index = 0;
+  if (!free_.empty()) {
+    index = free_.back();
+    free_.pop_back();
+  } else {
+    index = static_cast<std::uint32_t>(used_++);
+  }
+  names_[index] = {port, true, false, address};
+  words_.write(static_cast<NextHopIndex>(index),
+               NextHopWord::make({}, port, NeighbourState::kUnresolved));
+  insert(*cells_, index);
   return static_cast<NextHopIndex>(index);
+}
+
+void NextHopDirectory::forget(PortIndex port, const core::IpAddress& address) {
+  const NextHopIndex index = find(port, address);
+  if (index != NextHopIndex::kNone && !names_[static_cast<std::uint16_t>(index)].forgotten) {
+    names_[static_cast<std::uint16_t>(index)].forgotten = true;
+    ++forgotten_;
+  }
+}
+
+void NextHopDirectory::retire() {
+  auto cells = std::make_unique<Cells>(cells_->size());
+  for (std::uint32_t index = 1; index < used_; ++index) {
+    Name& name = names_[index];
+    if (!name.listed) {
+      continue;
+    }
+    if (name.forgotten) {
+      name.listed = false;
+      name.forgotten = false;
+      retired_.push_back(index);
+    } else {
+      insert(*cells, index);
+    }
+  }
+  forgotten_ = 0;
+  current_.store(cells.get(), std::memory_order_release);
+  old_cells_ = std::exchange(cells_, std::move(cells));
+}
+
+void NextHopDirectory::recycle() {
+  free_.insert(free_.end(), retired_.begin(), retired_.end());
+  retired_.clear();
+  old_cells_.reset();
 }
 
 }  // namespace sluice::pipeline

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "dataplane/pipeline/next_hop.h"
@@ -18,8 +19,8 @@ namespace sluice::pipeline {
 //
 // The first two steps happen once per new flow (the entry keeps the index), the last per packet. An
 // address the directory does not know yet is asked for over the worker's request ring; the
-// rtnetlink thread adds it, lets the kernel resolve it and writes the word. Until then up to 8
-// packets wait in the worker (hop_queue.h).
+// rtnetlink thread lets the kernel resolve it, adds it (next_hop_places.h) and writes the word.
+// Until then up to 8 packets wait in the worker (hop_queue.h).
 
 /// The word that says "the host knows the way".
 inline constexpr NextHopIndex kHostHop{0};
@@ -28,21 +29,30 @@ inline constexpr NextHopIndex kHostHop{0};
 struct ResolvedHop {
   NextHopIndex index = NextHopIndex::kNone;  ///< kNone: the directory does not know it yet
   PortIndex port = PortIndex::kNone;
-  core::IpAddress via;  ///< on-link address or gateway
+  core::IpAddress via;   ///< on-link address or gateway
+  bool vouched = false;  ///< a backend or a gateway: no sender of packets can make it up
 };
 
 /// A worker asks for the neighbour `address` on `port`.
 struct NeighbourRequest {
   PortIndex port = PortIndex::kNone;
   core::IpAddress address;
+  bool vouched = false;  ///< as in ResolvedHop
 };
 using NeighbourRequestRing = SpscRing<NeighbourRequest>;
 
-/// (port, address) -> index of its word. Grows only: an index is never given to another address, so
-/// an entry may keep it for ever. Limit: `size` addresses (at most 65534), index 0 is the host.
+/// (port, address) -> index of its word. Limit: `size` addresses (at most 65534), index 0 is the
+/// host.
 ///
-/// Thread: add() and write() by the one thread that mirrors neighbours; find() and read() by any. A
-/// name is written before the cell that leads to it is stored with release.
+/// Entries keep the index, so it goes to another address in three steps only: forget() marks it,
+/// add() of the same address takes that back; retire() makes find() blind for all that are marked;
+/// recycle() lets them be used again, once every worker has read a view of a later epoch, after
+/// which no entry uses an index without having asked find() anew.
+///
+/// Thread: find() by the workers and the one thread that mirrors neighbours, read() by any, the
+/// rest by that one. A name is written before the cell that leads to it is stored with release;
+/// what find() looks through is freed, and a name written anew, only when no worker can see it any
+/// more.
 class NextHopDirectory {
  public:
   explicit NextHopDirectory(std::size_t size);
@@ -52,26 +62,53 @@ class NextHopDirectory {
   [[nodiscard]] NextHopWord read(NextHopIndex i) const noexcept { return words_.read(i); }
 
   /// Finds or makes the index of an address; a new one starts kUnresolved.
-  /// @return NextHopIndex::kNone: full.
-  NextHopIndex add(PortIndex port, const core::IpAddress& address);
+  /// @param leave  a new one is made only if more than so many places are free.
+  /// @return NextHopIndex::kNone: no place.
+  NextHopIndex add(PortIndex port, const core::IpAddress& address, std::size_t leave = 0);
   void write(NextHopIndex i, NextHopWord word) noexcept { words_.write(i, word); }
 
-  /// What index i stands for; i in [1, used()). Thread: that of add().
+  /// Nobody wants the address any more.
+  void forget(PortIndex port, const core::IpAddress& address);
+  /// True when it is worth the while: an eighth of all is forgotten, and nothing is retired.
+  [[nodiscard]] bool should_retire() const noexcept {
+    return retired_.empty() && forgotten_ != 0 && forgotten_ * 8 >= words_.size();
+  }
+  [[nodiscard]] bool has_retired() const noexcept { return !retired_.empty(); }
+  /// Precondition: !has_retired().
+  void retire();
+  void recycle();
+
+  /// What index i stands for; i in [1, used()).
   [[nodiscard]] NeighbourRequest name(NextHopIndex i) const noexcept {
     const Name& n = names_[static_cast<std::uint16_t>(i)];
-    return {n.port, n.address};
+    return {n.port, n.address, false};
   }
   [[nodiscard]] std::size_t used() const noexcept { return used_; }
+  [[nodiscard]] std::size_t size() const noexcept { return words_.size(); }
+  /// Places that add() can give.
+  [[nodiscard]] std::size_t available() const noexcept {
+    return words_.size() - used_ + free_.size();
+  }
 
  private:
   struct Name {
     PortIndex port = PortIndex::kNone;
+    bool listed = false;     ///< find() leads to it
+    bool forgotten = false;  ///< and nobody wants it
     core::IpAddress address;
   };
+  using Cells = std::vector<std::atomic<std::uint32_t>>;  // open addressing, load <= 1/2; 0: empty
+  void insert(Cells& cells, std::uint32_t index);
+
   NextHopTable words_;
   std::vector<Name> names_;
-  std::vector<std::atomic<std::uint32_t>> cells_;  // open addressing, load <= 1/2; 0: empty
+  std::unique_ptr<Cells> cells_;
+  std::unique_ptr<Cells> old_cells_;  ///< until recycle(): a worker may look at them
+  std::atomic<const Cells*> current_;
   std::size_t used_ = 1;
+  std::size_t forgotten_ = 0;
+  std::vector<std::uint32_t> retired_;
+  std::vector<std::uint32_t> free_;
 };
 
 }  // namespace sluice::pipeline

@@ -7,18 +7,20 @@
 
 namespace sluice::pipeline {
 
-/// Where to send what is meant for `to`. Once per new flow, and when the epoch moved.
+/// Where to send what is meant for `to`, a backend or not. Once per new flow, and when the epoch
+/// moved.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
-auto Worker<Io, I4, I6, C>::resolve(const core::IpAddress& to) const noexcept -> Hop {
+auto Worker<Io, I4, I6, C>::resolve(const core::IpAddress& to, bool backend) const noexcept -> Hop {
   if (is_host_address(*tables_, to)) {
-    return {kHostHop, PortIndex::kNone, to};
+    return {kHostHop, PortIndex::kNone, to, true};
   }
   const Route* route = tables_->routes->find(to);
   if (route == nullptr || route->port == PortIndex::kNone) {
-    return {kHostHop, PortIndex::kNone, to};
+    return {kHostHop, PortIndex::kNone, to, true};
   }
-  const core::IpAddress& via = route->gateway.has_value() ? *route->gateway : to;
-  return {links_.hops.find(route->port, via), route->port, via};
+  const bool gateway = route->gateway.has_value();
+  const core::IpAddress& via = gateway ? *route->gateway : to;
+  return {links_.hops.find(route->port, via), route->port, via, backend || gateway};
 }
 
 /// Sends a translated packet. Unknown neighbours are asked for while the packet waits.
@@ -39,7 +41,7 @@ void Worker<Io, I4, I6, C>::send(const Packet& packet, const Hop& hop) noexcept 
     case NeighbourState::kFailed:
       if (failed_asked_at_ != now_) {
         failed_asked_at_ = now_;
-        ask_for(hop);  // once a tick: it may have come back
+        (void)ask_for({hop.port, hop.via, hop.vouched});  // once a tick: it may have come back
       }
       drop(packet, Counter::kHopFailed);
       return;
@@ -52,23 +54,34 @@ void Worker<Io, I4, I6, C>::send(const Packet& packet, const Hop& hop) noexcept 
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::wait_for_neighbour(const Packet& packet, const Hop& hop) noexcept {
-  switch (waiting_.add(hop.port, hop.via, packet, now_)) {
-    case HopQueue::Added::kFirst:
-      ask_for(hop);
-      break;
-    case HopQueue::Added::kYes:
-      break;
-    case HopQueue::Added::kFull:
-      drop(packet, Counter::kHopQueueFull);
-      return;
+  HopQueue::Waiting* const waits = waiting_.add(
+      hop, packet, now_, [this](const Packet& p) { drop(p, Counter::kHopQueueEvicted); });
+  if (waits == nullptr) {
+    drop(packet, Counter::kHopQueueFull);
+    return;
+  }
+  if (waits->count == 1) {
+    ask_again(*waits);
   }
   counters_.set(Counter::kHeldNeighbour, waiting_.held());
 }
 
+/// @return false: the ring is full. Addresses that nobody vouches for get half of it.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
-void Worker<Io, I4, I6, C>::ask_for(const Hop& hop) noexcept {
-  const bool asked = links_.requests.push({hop.port, hop.via});
+bool Worker<Io, I4, I6, C>::ask_for(const NeighbourRequest& wanted) noexcept {
+  NeighbourRequestRing& ring = links_.requests;
+  const bool asked = (wanted.vouched || ring.size() < ring.capacity() / 2) && ring.push(wanted);
   counters_.add(asked ? Counter::kHopRequested : Counter::kHopRequestLost);
+  return asked;
+}
+
+/// For a neighbour that packets wait for: the mirror may have had too much to do, or the ring none
+/// to spare, so it is asked for until it answers.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::ask_again(HopQueue::Waiting& waits) noexcept {
+  constexpr core::Tick kPause = core::ticks_of_ms(200);
+  const bool asked = ask_for({waits.port, waits.address, waits.vouched});
+  waits.ask_at = now_ + (asked ? kPause : 1);
 }
 
 /// Both Ethernet addresses in two stores; the EtherType stays.

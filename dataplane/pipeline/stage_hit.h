@@ -92,13 +92,15 @@ void Worker<Io, I4, I6, C>::forward_by_entry(std::uint32_t i, core::EntryIndex a
   }
   const bool forward = d == core::Direction::kForward;
   NextHopIndex& known = forward ? entry.to_backend : entry.to_client;
-  Hop hop{known, PortIndex::kNone, {}};
-  if (known == NextHopIndex::kNone ||
-      links_.hops.read(known).state() != NeighbourState::kReachable) {
-    hop = resolve(core::IpAddress(forward ? entry.backend : entry.client));
+  NextHopWord word;  // read once: the mirror may change it under way
+  if (known != NextHopIndex::kNone) {
+    word = links_.hops.read(known);
+  }
+  const bool reachable = word.state() == NeighbourState::kReachable;
+  Hop hop{known, word.port(), {}};
+  if (!reachable) {
+    hop = resolve(core::IpAddress(forward ? entry.backend : entry.client), forward);
     known = hop.index;
-  } else {
-    hop.port = links_.hops.read(known).port();
   }
   if (hop.index != kHostHop && f.ip_length > port_info(hop.port).mtu) {
     answer_too_big(i, port_info(hop.port).mtu);
@@ -113,7 +115,11 @@ void Worker<Io, I4, I6, C>::forward_by_entry(std::uint32_t i, core::EntryIndex a
     return;
   }
   table.on_packet(at, d, f.tcp_flags, now_);
-  send(p, hop);
+  if (reachable) {
+    put_on_wire(p, word);
+  } else {
+    send(p, hop);
+  }
 }
 
 }  // namespace sluice::pipeline

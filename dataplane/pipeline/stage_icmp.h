@@ -77,7 +77,7 @@ void Worker<Io, I4, I6, C>::forward_icmp_error(std::uint32_t i, const core::Quot
   }
   core::translate_icmp_error(p.data, p.contiguous, f, quoted, to);
   counters_.add(Counter::kIcmpTranslated);
-  send(p, resolve(core::IpAddress(to.outer_dst)));
+  send(p, resolve(core::IpAddress(to.outer_dst), forward));
 }
 
 }  // namespace sluice::pipeline

@@ -234,7 +234,7 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const 
   conn.epoch = epoch_;
   conn.service = decision.slot;
   conn.endpoint = chosen.id;
-  const Hop hop = resolve(chosen.address);
+  const Hop hop = resolve(chosen.address, true);
   conn.to_backend = hop.index;
   // The host takes no packet from the tap that comes from its own address, and would answer it past
   // the tap: without addresses of its own for translation such a flow keeps its source.

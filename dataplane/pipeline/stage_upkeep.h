@@ -41,6 +41,9 @@ void Worker<Io, I4, I6, C>::release_waiting() noexcept {
     const bool failed = word.state() == NeighbourState::kFailed;
     const bool host = word.state() == NeighbourState::kHost;
     if (!known && !failed && !host && now_ - w.since < kPatience) {
+      if (static_cast<std::int32_t>(now_ - w.ask_at) >= 0) {
+        ask_again(w);
+      }
       return false;
     }
     for (std::uint32_t k = 0; k < w.count; ++k) {

@@ -80,6 +80,12 @@ void ViewPublisher::set_routes(RouteTable routes) {
   publish();
 }
 
+std::uint64_t ViewPublisher::renew_epoch() {
+  ++next_.epoch;
+  publish();
+  return next_.sequence;
+}
+
 void ViewPublisher::set_ports(std::vector<PortInfo> ports) {
   auto infos = std::make_shared<PortInfos>();
   for (std::size_t p = 0; p < ports.size() && p < kMaxPorts; ++p) {

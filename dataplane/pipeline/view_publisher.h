@@ -24,6 +24,8 @@ class ViewPublisher {
   /// Publishes a table (never null). The first one opens the workers.
   void apply(core::TablePtr table);
   void set_routes(RouteTable routes);
+  /// Makes every entry look for its next hops anew. @return sequence of the view that says so.
+  std::uint64_t renew_epoch();
   /// Ports by index; what is missing is not present.
   void set_ports(std::vector<PortInfo> ports);
   /// Ports that host processes use on the addresses of source translation.

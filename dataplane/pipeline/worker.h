@@ -256,11 +256,12 @@ class Worker {
   bool choose_source(core::NewConn<F>& conn, PortIndex egress) noexcept;
 
   // stage_forward.h
-  [[nodiscard]] Hop resolve(const core::IpAddress& to) const noexcept;
+  [[nodiscard]] Hop resolve(const core::IpAddress& to, bool backend) const noexcept;
   void send(const Packet& packet, const Hop& hop) noexcept;
   void wait_for_neighbour(const Packet& packet, const Hop& hop) noexcept;
   void put_on_wire(const Packet& packet, NextHopWord word) noexcept;
-  void ask_for(const Hop& hop) noexcept;
+  bool ask_for(const NeighbourRequest& wanted) noexcept;
+  void ask_again(HopQueue::Waiting& waits) noexcept;
   void give_to_host(const Packet& packet, Counter why) noexcept;
   void leave_to_host(const Packet& packet) noexcept;
   void pass(std::uint32_t i, Counter why) noexcept;

@@ -176,15 +176,23 @@ void SteppedGroup::settle() {
   }
 }
 
-void SteppedGroup::resolve_requests() {
+std::vector<pipeline::NeighbourRequest> SteppedGroup::take_requests() {
+  std::vector<pipeline::NeighbourRequest> all;
   for (const auto& m : members_) {
     pipeline::NeighbourRequest request;
     while (m->requests.pop(&request, 1) == 1) {
-      const auto index = hops_->add(request.port, request.address);
-      if (index != core::NextHopIndex::kNone) {
-        hops_->write(index, pipeline::NextHopWord::make(*core::parse_mac(kPeerMac), request.port,
-                                                        pipeline::NeighbourState::kReachable));
-      }
+      all.push_back(request);
+    }
+  }
+  return all;
+}
+
+void SteppedGroup::resolve_requests() {
+  for (const pipeline::NeighbourRequest& request : take_requests()) {
+    const auto index = hops_->add(request.port, request.address);
+    if (index != core::NextHopIndex::kNone) {
+      hops_->write(index, pipeline::NextHopWord::make(*core::parse_mac(kPeerMac), request.port,
+                                                      pipeline::NeighbourState::kReachable));
     }
   }
 }

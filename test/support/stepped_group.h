@@ -85,7 +85,9 @@ class SteppedGroup final : public pipeline::WorkerView, public core::TableSink {
   pipeline::ConnectionCounts& counts() { return *counts_; }
   std::vector<pipeline::PortInfo> default_ports() const;
   void set_resolve_neighbours(bool on) { config_.resolve_neighbours = on; }
-  /// Answers the open neighbour requests now.
+  /// Takes the open neighbour requests.
+  std::vector<pipeline::NeighbourRequest> take_requests();
+  /// Answers them now.
   void resolve_requests();
   std::size_t workers_count() const { return config_.workers; }
 

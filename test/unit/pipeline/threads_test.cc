@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "dataplane/pipeline/next_hop_places.h"
 #include "dataplane/pipeline/snapshot_cell.h"
 #include "test/unit/pipeline/fixture.h"
 
@@ -106,6 +107,66 @@ TEST(NextHopDirectoryThreads, ReadersFindWholeNames) {
   }
   stop.store(true);
   reader.join();
+}
+
+// A reader that polls a view each turn never sees the word of another address than it asked for,
+// while places go from one address to the next.
+TEST(NextHopDirectoryThreads, RecycledPlacesAreNeverMistaken) {
+  constexpr std::uint32_t kAddresses = 12;
+  constexpr std::uint32_t kRounds = 300;
+  const auto mac_of = [](std::uint32_t n) {
+    return core::MacAddress{
+        {2, 0, 0, 0, static_cast<std::uint8_t>(n >> 8), static_cast<std::uint8_t>(n & 0xff)}};
+  };
+  pipeline::NextHopDirectory hops(16);
+  pipeline::NextHopPlaces places(hops);
+  pipeline::SnapshotCell<int> cell(1);
+  std::uint64_t sequence = cell.publish(std::make_unique<int>(0));
+  std::atomic<std::uint32_t> base{0};
+  std::atomic<bool> stop{false};
+  std::uint64_t seen = 0;
+  std::thread reader([&] {
+    while (!stop.load(std::memory_order_relaxed)) {
+      (void)cell.load(0);
+      const std::uint32_t first = base.load(std::memory_order_relaxed);
+      for (std::uint32_t n = first; n < first + kAddresses; ++n) {
+        const core::IpAddress address(core::Be32::from_host(n));
+        const auto index = hops.find(pipeline::PortIndex{0}, address);
+        if (index == core::NextHopIndex::kNone) {
+          continue;
+        }
+        const auto word = hops.read(index);
+        if (word.state() == pipeline::NeighbourState::kReachable) {
+          EXPECT_EQ(word.raw, pipeline::NextHopWord::make(mac_of(n), pipeline::PortIndex{0},
+                                                          pipeline::NeighbourState::kReachable)
+                                  .raw);
+          ++seen;
+        }
+      }
+      std::this_thread::yield();
+    }
+    cell.park(0);
+  });
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    const std::uint32_t first = round * kAddresses;
+    base.store(first, std::memory_order_relaxed);
+    for (std::uint32_t n = first; n < first + kAddresses; ++n) {
+      const core::IpAddress address(core::Be32::from_host(n));
+      while (!places.request({pipeline::PortIndex{0}, address, true})) {
+        places.turn_over(cell, [&] { return sequence = cell.publish(std::make_unique<int>(0)); });
+        std::this_thread::yield();
+      }
+      EXPECT_TRUE(places.set(pipeline::PortIndex{0}, address, mac_of(n),
+                             pipeline::NeighbourState::kReachable));
+    }
+    for (std::uint32_t n = first; n < first + kAddresses; ++n) {
+      places.forget(pipeline::PortIndex{0}, core::IpAddress(core::Be32::from_host(n)));
+    }
+  }
+  stop.store(true);
+  reader.join();
+  EXPECT_GT(sequence, kRounds / 2);
+  EXPECT_GT(seen, 0u);
 }
 
 SteppedGroupConfig three_inverted() {
