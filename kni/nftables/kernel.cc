@@ -139,6 +139,21 @@ class Reader {
   Ruleset out_;
 };
 
+/// Adds what a refusing rule has counted.
+void add_refusals(const Attributes& rule, Refusals& to) {
+  std::uint64_t packets = 0;
+  bool rejects = false;
+  rule.nest(NFTA_RULE_EXPRESSIONS).for_each([&](std::uint16_t, std::string_view bytes) {
+    const Attributes expression(bytes);
+    const std::string name = expression.text(NFTA_EXPR_NAME);
+    if (name == "counter") {
+      packets = expression.nest(NFTA_EXPR_DATA).u64(NFTA_COUNTER_PACKETS);
+    }
+    rejects = rejects || name == "reject";
+  });
+  (rejects ? to.rejected : to.dropped) += packets;
+}
+
 class NetlinkKernel : public Kernel {
  public:
   NetlinkKernel(Socket socket, Socket listener)
@@ -193,6 +208,24 @@ class NetlinkKernel : public Kernel {
       }
     }
     return rulesets;
+  }
+
+  core::Result<Refusals> refusals() override {
+    Refusals refusals;
+    for (const Family f : kFamilies) {
+      for (const char* chain :
+           {"firewall-check", "cluster-ips-check", names::kReject, names::kDrop}) {
+        const std::string which =
+            text_attribute(NFTA_RULE_TABLE, kTable) + text_attribute(NFTA_RULE_CHAIN, chain);
+        const int rc =
+            socket_.request(NFT_MSG_GETRULE, family_number(f), NLM_F_DUMP, which,
+                            [&](std::uint8_t, const Attributes& a) { add_refusals(a, refusals); });
+        if (rc != 0 && rc != ENOENT) {
+          return tl::make_unexpected(core::Error{describe({rc, "reading counters"})});
+        }
+      }
+    }
+    return refusals;
   }
 
   CommitResult commit(const Batch& batch) override { return socket_.commit(batch); }

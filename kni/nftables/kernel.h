@@ -37,6 +37,12 @@ struct TableHandles {
   bool operator==(const TableHandles&) const = default;
 };
 
+/// What the rules refused since they were written: of the counters beside reject and drop.
+struct Refusals {
+  std::uint64_t rejected = 0;
+  std::uint64_t dropped = 0;
+};
+
 /// The kernel's nftables as the sink needs it; tests put another in its place. Thread: one.
 class Kernel {
  public:
@@ -47,6 +53,7 @@ class Kernel {
   /// What our tables hold, with rules as digests and without what rules remember. Objects that are
   /// not ours appear as something that no rule set of ours has.
   virtual core::Result<Rulesets> read() = 0;
+  virtual core::Result<Refusals> refusals() = 0;
   virtual CommitResult commit(const Batch& batch) = 0;
   virtual Events take_events() = 0;
 };

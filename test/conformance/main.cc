@@ -10,6 +10,7 @@
 #include "test/conformance/case_reader.h"
 #include "test/conformance/core_subject.h"
 #include "test/conformance/dpdk_subject.h"
+#include "test/conformance/nftables_subject.h"
 
 namespace sluice::conformance {
 namespace {
@@ -54,6 +55,13 @@ int run(Subject& subject, const std::string& path) {
     std::cerr << "sluice-conformance: " << cases.error().message << "\n";
     return 2;
   }
+  std::vector<const Case*> mine;
+  for (const Case& c : *cases) {
+    if (names_mode_of(c, subject)) {
+      mine.push_back(&c);
+    }
+  }
+  subject.prepare(mine);
   Totals totals;
   for (const Case& c : *cases) {
     run_one(c, subject, totals);
@@ -70,11 +78,14 @@ int run(Subject& subject, const std::string& path) {
 }
 
 std::unique_ptr<Subject> make_subject(const std::string& name) {
-  return name == "core" ? make_core_subject() : name == "dpdk" ? make_dpdk_subject() : nullptr;
+  return name == "core"       ? make_core_subject()
+         : name == "dpdk"     ? make_dpdk_subject()
+         : name == "nftables" ? make_nftables_subject()
+                              : nullptr;
 }
 
 int usage() {
-  std::cerr << "usage: sluice-conformance --subject core|dpdk --cases DIR|FILE\n";
+  std::cerr << "usage: sluice-conformance --subject core|dpdk|nftables --cases DIR|FILE\n";
   return 2;
 }
 

@@ -34,6 +34,8 @@ class Subject {
   virtual ~Subject() = default;
   /// Modes of the rule book whose cases hold for this subject.
   [[nodiscard]] virtual std::vector<std::string_view> modes() const = 0;
+  /// Told once which cases will be run; those that take long may begin.
+  virtual void prepare(const std::vector<const Case*>& cases) { (void)cases; }
   [[nodiscard]] virtual Outcome run(const Case& c) = 0;
 };
 

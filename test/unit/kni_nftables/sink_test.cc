@@ -45,6 +45,7 @@ class FakeKernel : public nft::Kernel {
     s_.generation += error == 0 || error == ERESTART ? 1 : 0;
     return {error, "ip sluice chain c-3"};
   }
+  core::Result<nft::Refusals> refusals() override { return nft::Refusals{}; }
   nft::Events take_events() override { return {}; }
 
  private:

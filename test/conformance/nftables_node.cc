@@ -1,0 +1,168 @@
+#include "test/conformance/nftables_node.h"
+
+#include <linux/netfilter/nf_tables.h>
+#include <yaml-cpp/yaml.h>
+
+#include <cstdio>
+#include <map>
+#include <stdexcept>
+
+#include "kni/nftables/plan.h"
+#include "kni/nftables/render.h"
+
+namespace sluice::conformance {
+namespace {
+
+using core::Family;
+using kni::nft::Attributes;
+
+template <class T>
+T or_throw(core::Result<T> result) {
+  if (!result) {
+    throw std::runtime_error(result.error().message);
+  }
+  return std::move(*result);
+}
+
+/// Output of a command; nullopt when it failed.
+std::optional<std::string> output(const std::string& command) {
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) {
+    return std::nullopt;
+  }
+  std::string text;
+  char buffer[4096];
+  for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof(buffer), pipe)) != 0;) {
+    text.append(buffer, n);
+  }
+  return pclose(pipe) == 0 ? std::optional(text) : std::nullopt;
+}
+
+}  // namespace
+
+NftablesNode::NftablesNode()
+    : reader_(or_throw(kni::nft::open_kernel())),
+      socket_(or_throw(kni::nft::Socket::open())),
+      sink_(std::make_unique<kni::NftablesSink>(or_throw(kni::nft::open_kernel()),
+                                                kni::NftablesSink::Options{})) {}
+
+std::vector<std::string> NftablesNode::apply(const core::TablePtr& table) {
+  std::vector<std::string> failures;
+  if (const auto applied = sink_->apply(table); !applied) {
+    return {applied.error().message};
+  }
+  const kni::nft::Rendered wanted = kni::nft::render(*table);
+  check_read_back(wanted, failures);
+  check_json(wanted.rulesets.v4, failures);
+  check_json(wanted.rulesets.v6, failures);
+  if (!output("nft list ruleset")) {
+    failures.emplace_back("nft list ruleset fails");
+  }
+  return failures;
+}
+
+void NftablesNode::check_read_back(const kni::nft::Rendered& wanted,
+                                   std::vector<std::string>& failures) {
+  const auto present = reader_->read();
+  if (!present) {
+    failures.push_back(present.error().message);
+  } else if (!kni::nft::make_plan(present->v4, wanted.rulesets.v4).empty() ||
+             !kni::nft::make_plan(present->v6, wanted.rulesets.v6).empty()) {
+    failures.emplace_back("the kernel's rule set is not the rendered one");
+  }
+}
+
+/// Chains with their rules and sets with their elements, counted by nft.
+void NftablesNode::check_json(const kni::nft::Ruleset& wanted, std::vector<std::string>& failures) {
+  const std::string table = wanted.family == Family::kIpv4 ? "ip sluice" : "ip6 sluice";
+  const auto text = output("nft -j list table " + table);
+  if (!text) {
+    failures.push_back("nft -j list table " + table + " fails");
+    return;
+  }
+  std::map<std::string, std::size_t> got;
+  for (const YAML::Node& item : YAML::Load(*text)["nftables"]) {
+    const auto kind = item.begin()->first.as<std::string>();
+    const YAML::Node value = item.begin()->second;
+    if (kind == "chain") {
+      got["chain " + value["name"].as<std::string>()];
+    } else if (kind == "rule") {
+      ++got["chain " + value["chain"].as<std::string>()];
+    } else if (kind == "set" || kind == "map") {
+      const auto name = value["name"].as<std::string>();
+      const bool filled_by_rules = name.starts_with("affinity-");
+      got["set " + name] = filled_by_rules || !value["elem"] ? 0 : value["elem"].size();
+    }
+  }
+  std::map<std::string, std::size_t> want;
+  for (const auto& [name, chain] : wanted.chains) {
+    want["chain " + name] = chain.rules.size();
+  }
+  for (const auto& [name, spec] : wanted.sets) {
+    const auto elements = wanted.elements.find(name);
+    want["set " + name] = elements == wanted.elements.end() ? 0 : elements->second.size();
+  }
+  if (got != want) {
+    failures.push_back("nft -j sees other chains or sets in table " + table);
+  }
+}
+
+SocketNet::Refusals NftablesNode::refusals() {
+  const auto counted = or_throw(reader_->refusals());
+  return {counted.rejected, counted.dropped};
+}
+
+std::vector<std::string> NftablesNode::remembering_sets(Family family) {
+  std::vector<std::string> sets;
+  (void)socket_.request(NFT_MSG_GETSET, kni::nft::family_number(family), NLM_F_DUMP,
+                        kni::nft::text_attribute(NFTA_SET_TABLE, kni::nft::kTable),
+                        [&](std::uint8_t, const Attributes& a) {
+                          const std::string name = a.text(NFTA_SET_NAME);
+                          if (name.starts_with("affinity-")) {
+                            sets.push_back(name);
+                          }
+                        });
+  return sets;
+}
+
+void NftablesNode::wipe() {
+  kni::nft::Batch batch(std::nullopt);
+  for (const Family family : {Family::kIpv4, Family::kIpv6}) {
+    for (const std::string& set : remembering_sets(family)) {
+      batch.begin(NFT_MSG_DELSETELEM, family, 0, set);
+      batch.put_text(NFTA_SET_ELEM_LIST_TABLE, kni::nft::kTable);
+      batch.put_text(NFTA_SET_ELEM_LIST_SET, set);
+      batch.end();
+    }
+  }
+  batch.finish();
+  if (const auto done = socket_.commit(batch); done.error != 0) {
+    throw std::runtime_error(kni::nft::describe(done));
+  }
+}
+
+std::vector<std::uint32_t> NftablesNode::remembered(const core::IpAddress& source) {
+  std::vector<std::uint32_t> seconds;
+  const std::string key = kni::nft::KeyBytes().address(source).take();
+  for (const std::string& set : remembering_sets(source.family())) {
+    const std::string which = kni::nft::text_attribute(NFTA_SET_ELEM_LIST_TABLE, kni::nft::kTable) +
+                              kni::nft::text_attribute(NFTA_SET_ELEM_LIST_SET, set);
+    const auto element = [&](std::uint16_t, std::string_view bytes) {
+      const Attributes a(bytes);
+      if (a.nest(NFTA_SET_ELEM_KEY).find(NFTA_DATA_VALUE) == key) {
+        seconds.push_back(static_cast<std::uint32_t>(a.u64(NFTA_SET_ELEM_TIMEOUT) / 1000));
+      }
+    };
+    (void)socket_.request(NFT_MSG_GETSETELEM, kni::nft::family_number(source.family()), NLM_F_DUMP,
+                          which, [&](std::uint8_t, const Attributes& a) {
+                            a.nest(NFTA_SET_ELEM_LIST_ELEMENTS).for_each(element);
+                          });
+  }
+  return seconds;
+}
+
+KernelProbeJudge::Memory NftablesNode::memory() {
+  return {[this](const core::IpAddress& source) { return remembered(source); }, [this] { wipe(); }};
+}
+
+}  // namespace sluice::conformance
