@@ -43,8 +43,10 @@ std::optional<std::string> output(const std::string& command) {
 NftablesNode::NftablesNode()
     : reader_(or_throw(kni::nft::open_kernel())),
       socket_(or_throw(kni::nft::Socket::open())),
-      sink_(std::make_unique<kni::NftablesSink>(or_throw(kni::nft::open_kernel()),
-                                                kni::NftablesSink::Options{})) {}
+      nftables_(std::make_unique<kni::NftablesSink>(or_throw(kni::nft::open_kernel()),
+                                                    kni::NftablesSink::Options{})),
+      sink_(std::make_unique<kni::ConntrackSink>(*nftables_, or_throw(kni::open_conntrack()),
+                                                 nullptr)) {}
 
 std::vector<std::string> NftablesNode::apply(const core::TablePtr& table) {
   std::vector<std::string> failures;

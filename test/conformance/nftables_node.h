@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "kni/conntrack/conntrack_sink.h"
 #include "kni/nftables/kernel.h"
 #include "kni/nftables/nftables_sink.h"
 #include "kni/nftables/socket.h"
@@ -33,7 +34,8 @@ class NftablesNode {
 
   std::unique_ptr<kni::nft::Kernel> reader_;
   kni::nft::Socket socket_;
-  std::unique_ptr<kni::NftablesSink> sink_;
+  std::unique_ptr<kni::NftablesSink> nftables_;
+  std::unique_ptr<kni::ConntrackSink> sink_;  ///< the adapter and the removal of stale flows
 };
 
 }  // namespace sluice::conformance

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "test/conformance/case_cluster.h"
+#include "test/conformance/kernel_conntrack.h"
 #include "test/conformance/kernel_probe.h"
 #include "test/conformance/net_namespace_set.h"
 #include "test/conformance/nftables_node.h"
@@ -125,11 +126,8 @@ class Run {
   }
 
   void perform(const HostStep& step) {
-    if (step.kind == "conntrack") {
-      skip("'conntrack': the adapter does not look at the kernel's flows");
-      return;
-    }
-    const auto failures = cluster_.perform(step);
+    const auto failures = step.kind == "conntrack" ? std::optional(conntrack_.perform(step.value))
+                                                   : cluster_.perform(step);
     if (!failures) {
       skip("'" + step.kind + "' asks a server or an adapter that this is not");
       return;
@@ -137,11 +135,9 @@ class Run {
     for (const std::string& failure : *failures) {
       fail(failure);
     }
-    ++judged_;
   }
 
   void perform(const Probe& probe) {
-    ++judged_;
     choices_.emplace_back();
     const auto src = core::parse_address(probe.from_ip);
     if (!src || !core::parse_address(probe.to)) {
@@ -180,13 +176,13 @@ class Run {
   const Case& case_;
   NetNamespaceSet net_;
   NftablesNode node_;
+  KernelConntrack conntrack_;
   SocketNet sockets_;
   KernelProbeJudge probes_;
   std::set<core::IpAddress> placed_;
   std::optional<std::vector<core::IpAddress>> addresses_;  ///< of the node while one is added
   bool started_ = false;
   std::vector<std::string> choices_;
-  std::size_t judged_ = 0;
   Outcome outcome_;
   CaseCluster cluster_;
 };
