@@ -80,7 +80,8 @@ core::Result<void> HostSide::follow() {
     std::vector<pipeline::NeighbourRequest> requests;
     group_.take_requests(requests);
     for (const pipeline::NeighbourRequest& request : requests) {
-      out.push_back({static_cast<std::size_t>(request.port), request.address, request.vouched});
+      out.push_back({static_cast<std::size_t>(request.port), request.address, request.vouched,
+                     request.seen});
     }
   };
   events.forgotten = [this](const kni::NeighbourWish& wish) {

@@ -38,6 +38,7 @@ struct NeighbourRequest {
   PortIndex port = PortIndex::kNone;
   core::IpAddress address;
   bool vouched = false;  ///< as in ResolvedHop
+  bool seen = false;     ///< it has just shown itself on the link: nobody far away made it up
 };
 using NeighbourRequestRing = SpscRing<NeighbourRequest>;
 
@@ -81,7 +82,7 @@ class NextHopDirectory {
   /// What index i stands for; i in [1, used()).
   [[nodiscard]] NeighbourRequest name(NextHopIndex i) const noexcept {
     const Name& n = names_[static_cast<std::uint16_t>(i)];
-    return {n.port, n.address, false};
+    return {n.port, n.address, false, false};
   }
   [[nodiscard]] std::size_t used() const noexcept { return used_; }
   [[nodiscard]] std::size_t size() const noexcept { return words_.size(); }

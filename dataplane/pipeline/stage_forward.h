@@ -41,7 +41,7 @@ void Worker<Io, I4, I6, C>::send(const Packet& packet, const Hop& hop) noexcept 
     case NeighbourState::kFailed:
       if (failed_asked_at_ != now_) {
         failed_asked_at_ = now_;
-        (void)ask_for({hop.port, hop.via, hop.vouched});  // once a tick: it may have come back
+        (void)ask_for({hop.port, hop.via, hop.vouched, false});  // once a tick: it may have come back
       }
       drop(packet, Counter::kHopFailed);
       return;
@@ -66,11 +66,12 @@ void Worker<Io, I4, I6, C>::wait_for_neighbour(const Packet& packet, const Hop& 
   counters_.set(Counter::kHeldNeighbour, waiting_.held());
 }
 
-/// @return false: the ring is full. Addresses that nobody vouches for get half of it.
+/// @return false: the ring is full. Addresses that anybody may have made up get half of it.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 bool Worker<Io, I4, I6, C>::ask_for(const NeighbourRequest& wanted) noexcept {
   NeighbourRequestRing& ring = links_.requests;
-  const bool asked = (wanted.vouched || ring.size() < ring.capacity() / 2) && ring.push(wanted);
+  const bool real = wanted.vouched || wanted.seen;
+  const bool asked = (real || ring.size() < ring.capacity() / 2) && ring.push(wanted);
   counters_.add(asked ? Counter::kHopRequested : Counter::kHopRequestLost);
   return asked;
 }
@@ -80,7 +81,7 @@ bool Worker<Io, I4, I6, C>::ask_for(const NeighbourRequest& wanted) noexcept {
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::ask_again(HopQueue::Waiting& waits) noexcept {
   constexpr core::Tick kPause = core::ticks_of_ms(200);
-  const bool asked = ask_for({waits.port, waits.address, waits.vouched});
+  const bool asked = ask_for({waits.port, waits.address, waits.vouched, false});
   waits.ask_at = now_ + (asked ? kPause : 1);
 }
 

@@ -19,6 +19,7 @@ void Worker<Io, I4, I6, C>::serve_arp(std::uint32_t i) noexcept {
   if (p.origin == Origin::kWire && arp.has_value() &&
       arp->operation == core::ArpOperation::kRequest &&
       find_announced(*tables_, core::IpAddress(arp->target)) != nullptr) {
+    note_asker(p.port, core::IpAddress(arp->sender));
     core::make_arp_reply(p.data, port_info(p.port).mac);
     counters_.add(Counter::kArpAnswered);
     return_to_sender(i);
@@ -40,12 +41,24 @@ void Worker<Io, I4, I6, C>::serve_nd(std::uint32_t i) noexcept {
       find_announced(*tables_, core::IpAddress(asked->target)) != nullptr) {
     std::array<std::uint8_t, core::kNeighborAdvertisementLength> answer;
     core::build_neighbor_advertisement(answer.data(), *asked, port_info(p.port).mac);
+    note_asker(p.port, core::IpAddress(asked->src));
     if (send_back(i, answer)) {
       counters_.add(Counter::kNdAnswered);
       return;
     }
   }
   pass(i, Counter::kHostArpNd);
+}
+
+/// Who asks for an announced address will soon be sent answers. It is asked for now, as one that
+/// exists: during a flood from made-up addresses it would have to be lucky later.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::note_asker(PortIndex port, const core::IpAddress& asker) noexcept {
+  const Hop hop = resolve(asker, false);
+  if (hop.index == NextHopIndex::kNone && hop.port == port && hop.via == asker &&
+      !asker.is_unspecified()) {
+    (void)ask_for({port, asker, false, true});
+  }
 }
 
 /// Addresses that appeared in a later view than the last one told of are told three times. Further

@@ -292,6 +292,7 @@ class Worker {
   // stage_neighbour.h
   void serve_arp(std::uint32_t i) noexcept;
   void serve_nd(std::uint32_t i) noexcept;
+  void note_asker(PortIndex port, const core::IpAddress& asker) noexcept;
   /// Addresses that appeared in the views (after, upto].
   struct Announcement {
     std::uint64_t after = 0;

@@ -37,12 +37,13 @@ WishBook::WishBook(const Limits& limits, Calls calls)
     : limits_(limits),
       calls_(std::move(calls)),
       vouched_(limits.vouched_rate, limits.vouched_rate / 4),
+      seen_(limits.other_rate, limits.other_rate / 8),
       others_(limits.other_rate, limits.other_rate / 8) {}
 
 void WishBook::take(const std::vector<NeighbourWish>& wishes, Time now) {
   std::vector<const NeighbourWish*> others;
   for (const NeighbourWish& wish : wishes) {
-    if (wish.vouched) {
+    if (wish.vouched || wish.seen) {
       take_one(wish, now);
     } else {
       others.push_back(&wish);
@@ -64,7 +65,7 @@ void WishBook::take_one(const NeighbourWish& wish, Time now) {
   if (at == wanted_.end()) {
     const bool settled = is_settled(calls_.state(wish));
     const bool asks = !settled && !wish.vouched;
-    if (asks && !others_.take(now)) {
+    if (asks && !(wish.seen && seen_.take(now)) && !others_.take(now)) {
       return;
     }
     at = wanted_.emplace(key, Wanted{}).first;
@@ -179,7 +180,7 @@ void WishBook::close(Place at) {
 std::vector<NeighbourWish> WishBook::all() const {
   std::vector<NeighbourWish> wishes;
   for (const auto& [key, wanted] : wanted_) {
-    wishes.push_back({key.first, key.second, wanted.vouched});
+    wishes.push_back({key.first, key.second, wanted.vouched, false});
   }
   return wishes;
 }

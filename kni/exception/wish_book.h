@@ -20,6 +20,8 @@ struct NeighbourWish {
   core::IpAddress address;
   /// The configuration names it (a backend, a gateway): no sender of packets can make it up.
   bool vouched = false;
+  /// It has just shown itself on the link.
+  bool seen = false;
 };
 
 /// So many in a second, and as many at once as `burst`.
@@ -47,9 +49,11 @@ class Budget {
 // ones are is left to chance, so that no worker's wishes are always the ones that are. `open` of
 // them at a time may be without an answer, then the one that was asked for first is forgotten: one
 // that exists answers long before that. One the kernel knows already costs nothing. Vouched ones
-// have a budget of their own, so a flood of others does not touch them.
+// have a budget of their own, so a flood of others does not touch them; so have those that have
+// just shown themselves on the link, which nobody far away can make up.
 //
-// Limit: a new client on a link competes with a flood from made-up addresses of that link.
+// Limit: a new client on a link that has not asked for our address lately competes with a flood
+// from made-up addresses of that link.
 
 /// Which neighbours are wished for, and when the kernel is asked for each. No socket, no clock.
 /// Thread: one.
@@ -62,7 +66,7 @@ class WishBook {
     /// family.
     std::size_t open = 256;
     double vouched_rate = 4000;  ///< questions a second, as other_rate
-    double other_rate = 1000;
+    double other_rate = 1000;    ///< also of those seen on a link
   };
   struct Calls {
     /// What the kernel says of it now.
@@ -111,12 +115,13 @@ class WishBook {
   void open(Place at);
   void close(Place at);
   [[nodiscard]] static NeighbourWish wish_of(Place at) {
-    return {at->first.first, at->first.second, at->second.vouched};
+    return {at->first.first, at->first.second, at->second.vouched, false};
   }
 
   const Limits limits_;
   const Calls calls_;
   Budget vouched_;
+  Budget seen_;
   Budget others_;
   bool managed_ = true;
   std::map<Key, Wanted> wanted_;

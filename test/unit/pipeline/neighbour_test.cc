@@ -46,6 +46,32 @@ TEST_F(NeighbourTest, SolicitationForAVipIsAnswered) {
   EXPECT_EQ(count(Counter::kNdAnswered), 1u);
 }
 
+TEST_F(NeighbourTest, WhoAsksForAVipIsResolvedBeforeItIsSentAnything) {
+  group_.set_resolve_neighbours(false);
+  const auto ask = [&](const std::string& asker) {
+    group_.exchange(0,
+                    PacketBuilder().eth(kPeerMac, kBroadcastMac).arp_request(asker, kVip).build());
+    return group_.take_requests();
+  };
+  const auto first = ask("198.51.100.1");
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(core::to_string(first[0].address), "198.51.100.1");
+  EXPECT_TRUE(first[0].seen);
+  (void)group_.hops().add(pipeline::PortIndex{0}, first[0].address);
+  EXPECT_TRUE(ask("198.51.100.1").empty());  // known
+  EXPECT_TRUE(ask("0.0.0.0").empty());       // a probe
+  group_.exchange(
+      0,
+      PacketBuilder().eth().ipv6("fd00:198::1", kVip6, 255).neighbor_solicitation(kVip6).build());
+  const auto six = group_.take_requests();
+  ASSERT_EQ(six.size(), 1u);
+  EXPECT_EQ(core::to_string(six[0].address), "fd00:198::1");
+  group_.publisher().set_routes(
+      pipeline::RouteTable({{*core::parse_cidr("0.0.0.0/0"), pipeline::PortIndex{0},
+                             core::parse_address("192.0.2.1")}}));
+  EXPECT_TRUE(ask("198.51.100.9").empty());  // not on the link
+}
+
 // F38
 TEST_F(NeighbourTest, OtherTargetsAndForwardedSolicitationsAreNotAnswered) {
   EXPECT_TRUE(group_
