@@ -1,19 +1,17 @@
 #pragma once
 
-#include <set>
-#include <string>
 #include <vector>
 
 #include "control/publish/table_maker.h"
 
 namespace sluice::publish {
 
-/// Names of the objects of a change, as reports write them.
-[[nodiscard]] std::set<std::string> names_of(const model::ChangeSet& changes);
+/// The deletes of `delta` that name nothing in `state`.
+[[nodiscard]] model::Delta unknown_of(const model::Delta& delta, const model::ClusterState& state);
 
-/// Appends what compile says about the objects in `names`, those that failed by an error of ours,
+/// Appends what compile says about the objects of a change, those that failed by an error of ours,
 /// and why nothing is in effect if that is so.
-void add_report(const std::set<std::string>& names, const TableMaker& maker,
+void add_report(const model::ChangeSet& changes, const TableMaker& maker,
                 std::vector<compile::ReportLine>& report);
 
 }  // namespace sluice::publish

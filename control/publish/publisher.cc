@@ -5,12 +5,13 @@
 #include <deque>
 #include <future>
 #include <mutex>
-#include <set>
 #include <thread>
+#include <utility>
 
 #include "control/compile/explain.h"
 #include "control/publish/change_report.h"
 #include "control/publish/progress.h"
+#include "control/publish/state_mirror.h"
 
 namespace sluice::publish {
 namespace {
@@ -111,7 +112,11 @@ class Publisher::Impl {
         maker_.seed_version(options_.first_version ? options_.first_version()
                                                    : unix_milliseconds());
       }
-      return take(maker_.replace(std::move(next)), Status::Source::kControlPlane);
+      model::ChangeSet changes = maker_.replace(std::move(next));
+      if (!changes.empty()) {
+        mirror_.reset();
+      }
+      return take(std::move(changes), Status::Source::kControlPlane);
     });
   }
 
@@ -123,34 +128,47 @@ class Publisher::Impl {
       if (base && *base != version()) {
         return refuse(Refused::Why::kOtherBase);
       }
-      return take(maker_.apply(delta), source_);
+      model::Delta not_found = unknown_of(delta, maker_.state());
+      model::ChangeSet changes = maker_.apply(delta);
+      if (!changes.empty()) {
+        mirror_.add(delta);
+      }
+      Accepted accepted = take(std::move(changes), source_);
+      accepted.not_found = std::move(not_found);
+      return accepted;
     });
   }
 
   StatePtr state() {
-    return ask_state([this] {
-      if (copy_ == nullptr || copy_->version != maker_.state().version) {
-        copy_ = std::make_shared<const model::ClusterState>(maker_.state());
+    const auto mirrored = [this] {
+      if (!mirror_.live()) {
+        mirror_.fill(maker_.state());
       }
-      return copy_;
-    });
+      return true;
+    };
+    while (ask_control<bool>(mirrored)) {
+      if (auto state = mirror_.read(); state != nullptr) {
+        return state;  // else it was replaced since
+      }
+    }
+    return nullptr;
   }
 
   StatePtr state_of(const model::ObjectName& service) {
-    return ask_state([this, service] {
-      return compile::part_for(maker_.state(), service, options_.node.node_name);
+    return ask_control<StatePtr>([this, service] {
+      return StatePtr(compile::part_for(maker_.state(), service, options_.node.node_name));
     });
   }
 
-  /// Asks `make` on the control thread; null before the first snapshot.
-  template <class Make>
-  StatePtr ask_state(Make make) {
-    auto promise = std::make_shared<std::promise<StatePtr>>();
+  /// What `make` answers on the control thread; an empty value before the first snapshot.
+  template <class Value, class Make>
+  Value ask_control(Make make) {
+    auto promise = std::make_shared<std::promise<Value>>();
     auto future = promise->get_future();
     const auto work = [this, promise, make] {
-      promise->set_value(source_ == Status::Source::kNone ? nullptr : StatePtr(make()));
+      promise->set_value(source_ == Status::Source::kNone ? Value{} : make());
     };
-    return post(work, true) ? wait(future, StatePtr()) : nullptr;
+    return post(work, true) ? wait(future, Value{}) : Value{};
   }
 
   core::TablePtr table() const {
@@ -243,14 +261,14 @@ class Publisher::Impl {
   }
 
   /// A change is in the state: note what it was. The answer waits for compile.
-  Accepted take(const model::ChangeSet& changes, Status::Source source) {
+  Accepted take(model::ChangeSet changes, Status::Source source) {
     const bool first = source_ == Status::Source::kNone;
     source_ = source;
     first_ = first_ || first;
     const std::lock_guard lock(status_mutex_);
     changes.empty() && !first ? ++status_.no_effective_change : ++status_.changes;
-    names_ = names_of(changes);
-    return {maker_.state().version, !changes.empty(), {}};
+    taken_ = std::move(changes);
+    return {maker_.state().version, !taken_.empty(), {}, {}};
   }
 
   /// Hands `change` to the control thread and waits for its answer.
@@ -267,8 +285,7 @@ class Publisher::Impl {
           } catch (const std::exception& error) {
             answer = tl::unexpected(Refused{Refused::Why::kFailed, version(), error.what()});
           }
-          answers_.push_back({promise, std::move(answer), std::move(names_)});
-          names_.clear();
+          answers_.push_back({promise, std::move(answer), std::exchange(taken_, {})});
         },
         true);
     const Answer stopped = tl::unexpected(Refused{Refused::Why::kStopped, 0, ""});
@@ -413,7 +430,7 @@ class Publisher::Impl {
   void answer() {
     for (auto& waiting : answers_) {
       if (waiting.answer) {
-        add_report(waiting.names, maker_, waiting.answer->report);
+        add_report(waiting.changes, maker_, waiting.answer->report);
       }
       waiting.promise->set_value(std::move(waiting.answer));
     }
@@ -443,7 +460,7 @@ class Publisher::Impl {
   struct Waiting {
     std::shared_ptr<std::promise<Answer>> promise;
     Answer answer;
-    std::set<std::string> names;
+    model::ChangeSet changes;
   };
 
   pipeline::WorkerView* const view_;
@@ -453,9 +470,9 @@ class Publisher::Impl {
   TableMaker maker_;
   Status::Source source_ = Status::Source::kNone;
   bool first_ = false;  ///< the first snapshot is to be compiled, also when it is empty
-  std::set<std::string> names_;
+  model::ChangeSet taken_;  ///< by the command that runs
   std::vector<Waiting> answers_;
-  std::shared_ptr<const model::ClusterState> copy_;
+  StateMirror mirror_;
 
   std::mutex mutex_;  ///< guards commands_, started_, stopping_
   std::condition_variable wake_;

@@ -47,6 +47,8 @@ struct Accepted {
   bool changed = false;       ///< false: no effective change (F64)
   /// What compile() says about the objects of this change: skipped parts, lost frontends.
   std::vector<compile::ReportLine> report;
+  /// Deletes of objects that did not exist, in the deleted_* lists.
+  model::Delta not_found;
 };
 
 /// A change was not taken; the state is as before.
@@ -145,7 +147,8 @@ class Publisher {
                                          std::optional<std::uint64_t> base = std::nullopt);
 
   using StatePtr = std::shared_ptr<const model::ClusterState>;
-  /// The received state; shared and immutable. Null before the first snapshot.
+  /// The received state; shared and immutable. Null before the first snapshot. Copies are made on
+  /// the caller's thread, but for the first and the first after a replace().
   [[nodiscard]] StatePtr state() const;
   /// What concerns one Service (compile::part_for()): cheap, for explain. Null as above.
   [[nodiscard]] StatePtr state_of(const model::ObjectName& service) const;

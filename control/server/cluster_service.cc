@@ -27,6 +27,27 @@ void fill_skipped(const std::vector<codec::FieldError>& errors, v1::Outcome& out
   }
 }
 
+void fill_not_found(const model::Delta& deletes, v1::Outcome& outcome) {
+  const auto add = [&](const char* kind, const std::string& ns, const std::string& name) {
+    auto& ref = *outcome.add_not_found();
+    ref.set_kind(kind);
+    ref.set_namespace_(ns);
+    ref.set_name(name);
+  };
+  for (const auto& name : deletes.deleted_services) {
+    add("Service", name.ns, name.name);
+  }
+  for (const auto& name : deletes.deleted_slices) {
+    add("EndpointSlice", name.ns, name.name);
+  }
+  for (const auto& name : deletes.deleted_nodes) {
+    add("Node", "", name);
+  }
+  for (const auto& name : deletes.deleted_service_cidrs) {
+    add("ServiceCIDR", "", name);
+  }
+}
+
 grpc::Status refuse(grpc::ServerContext& context, grpc::StatusCode code, const std::string& text,
                     const v1::Refusal& refusal) {
   context.AddTrailingMetadata(kRefusalKey, refusal.SerializeAsString());
@@ -131,8 +152,11 @@ grpc::Status ClusterService::read_snapshot(grpc::ServerContext& context,
 
 /// Lenient: a bad object keeps its former state.
 void ClusterService::keep_former_of_skipped(Incoming& in) const {
+  if (in.errors.empty()) {
+    return;
+  }
   const auto former = publisher_.state();
-  if (former == nullptr || in.errors.empty()) {
+  if (former == nullptr) {
     return;
   }
   std::set<std::string> skipped;
@@ -198,26 +222,6 @@ grpc::Status ClusterService::ReplaceSnapshot(grpc::ServerContext* context,
   return finish(*context, result, in.header.wait_applied_ms(), outcome);
 }
 
-void ClusterService::fill_not_found(const v1::UpdateRequest& request, v1::Outcome& outcome) const {
-  if (request.deletes().empty()) {
-    return;
-  }
-  const auto state = publisher_.state();
-  if (state == nullptr) {
-    return;
-  }
-  for (const auto& ref : request.deletes()) {
-    const model::ObjectName name{ref.namespace_(), ref.name()};
-    const bool found = ref.kind() == "Service"         ? state->services.contains(name)
-                       : ref.kind() == "EndpointSlice" ? state->slices.contains(name)
-                       : ref.kind() == "Node"          ? state->nodes.contains(ref.name())
-                                                       : state->service_cidrs.contains(ref.name());
-    if (!found) {
-      *outcome.add_not_found() = ref;
-    }
-  }
-}
-
 grpc::Status ClusterService::Update(grpc::ServerContext* context, const v1::UpdateRequest* request,
                                     v1::UpdateResponse* response) {
   model::Delta delta;
@@ -233,10 +237,12 @@ grpc::Status ClusterService::Update(grpc::ServerContext* context, const v1::Upda
   }
   auto& outcome = *response->mutable_outcome();
   fill_skipped(errors, outcome);
-  fill_not_found(*request, outcome);
   const auto base =
       request->has_base_version() ? std::optional(request->base_version()) : std::nullopt;
   const auto result = publisher_.update(std::move(delta), base);
+  if (result) {
+    fill_not_found(result->not_found, outcome);
+  }
   return finish(*context, result, request->wait_applied_ms(), outcome);
 }
 

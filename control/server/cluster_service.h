@@ -38,7 +38,6 @@ class ClusterService final : public v1::Cluster::Service {
   grpc::Status finish(grpc::ServerContext& context,
                       const tl::expected<publish::Accepted, publish::Refused>& result,
                       std::uint32_t wait_ms, v1::Outcome& outcome);
-  void fill_not_found(const v1::UpdateRequest& request, v1::Outcome& outcome) const;
 
   Options options_;
   publish::Publisher& publisher_;

@@ -301,6 +301,62 @@ TEST_F(PublisherTest, IdsDoNotLeakWithChurn) {
   EXPECT_LE(status.slots_in_use, 2u);
 }
 
+// F63, limit + 1: what was refused comes into force when there is room, without a new change.
+TEST_F(PublisherTest, AServiceRefusedForWantOfIdsComesInWhenSomeAreFree) {
+  Publisher::Options options;
+  options.id_limits = {.service_ports = 1, .endpoints = 4};
+  options.id_release_period = milliseconds(1);
+  start(std::move(options));
+  const auto first = publisher_->replace(
+      make_state({make_service("a", "10.96.0.1"), make_service("b", "10.96.0.2")},
+                 {make_slice("a", "1", {"10.1.0.1"}), make_slice("b", "1", {"10.1.0.2"})}));
+  ASSERT_TRUE(applied(first->version));
+  ASSERT_EQ(publisher_->status().report.size(), 1u);
+  EXPECT_EQ(publisher_->status().report[0].object, "service default/b");
+  EXPECT_THAT(endpoints_of(sink_.last()), testing::ElementsAre("10.1.0.1"));
+
+  model::Delta gone;
+  gone.deleted_services = {{"default", "a"}};
+  const auto version = publisher_->update(gone)->version;
+
+  const auto give_up = std::chrono::steady_clock::now() + kLong;
+  while ((sink_.tables().size() < 3 || !publisher_->status().report.empty()) &&
+         std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::yield();
+  }
+  EXPECT_THAT(endpoints_of(sink_.last()), testing::ElementsAre("10.1.0.2"));
+  EXPECT_TRUE(publisher_->status().report.empty());
+  EXPECT_EQ(publisher_->status().version, version);
+  EXPECT_LE(publisher_->status().slots_in_use, 1u);
+}
+
+TEST_F(PublisherTest, NamesDeletesOfWhatDoesNotExist) {
+  start();
+  (void)publisher_->replace(udp({"10.1.0.1"}));
+  model::Delta delta;
+  delta.deleted_services = {{"default", "dns"}, {"default", "x"}};
+  delta.deleted_nodes = {"n"};
+  const auto accepted = publisher_->update(delta);
+  EXPECT_THAT(accepted->not_found.deleted_services,
+              testing::ElementsAre(model::ObjectName{"default", "x"}));
+  EXPECT_THAT(accepted->not_found.deleted_nodes, testing::ElementsAre("n"));
+  EXPECT_TRUE(accepted->not_found.deleted_slices.empty());
+}
+
+// The state that was read never changes, and every later reading has all changes.
+TEST_F(PublisherTest, AStateInHandsStaysWhileChangesGoOn) {
+  start();
+  (void)publisher_->replace(udp({"10.1.0.1"}));
+  const auto before = publisher_->state();
+  const auto version = publisher_->update(upsert({make_service("a", "10.96.0.1")}))->version;
+  const auto after = publisher_->state();
+  EXPECT_EQ(before->services.size(), 1u);
+  EXPECT_EQ(after->services.size(), 2u);
+  EXPECT_EQ(after->version, version);
+  EXPECT_EQ(publisher_->replace({})->version, version + 1);
+  EXPECT_TRUE(publisher_->state()->services.empty());
+}
+
 // F63
 TEST_F(PublisherTest, AnIdIsKeptWhileConnectionsCountUnderIt) {
   test::FakeWorkerView view;

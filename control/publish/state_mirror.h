@@ -1,0 +1,55 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "control/model/model.h"
+
+namespace sluice::publish {
+
+// Theory of operation
+//
+// Readers of the whole cluster state (snapshots on disk, GetSnapshot, the command line) must not
+// hold up changes, and a copy of a large state takes tens of milliseconds. So there is one copy
+// beside the owner's state, which readers bring up to date on their own threads: the owner only
+// notes each delta. While an earlier reader still holds the copy, a later one makes another, also
+// on its own thread. Only the first copy, and the first after a full replace, is made by the owner.
+
+/// A copy of the cluster state that costs its owner nearly nothing. Thread: add(), reset(), fill()
+/// and live() the owner's only; read() any.
+class StateMirror {
+ public:
+  /// Deltas of more objects than this, unread, and the copy is given up.
+  static constexpr std::size_t kMaxPending = 65536;
+
+  /// The owner applied `delta` to its state.
+  void add(const model::Delta& delta);
+  /// The owner's state became another; nothing is mirrored until fill().
+  void reset();
+  [[nodiscard]] bool live() const { return live_; }
+  /// Copies the whole state.
+  void fill(const model::ClusterState& state);
+
+  /// The state after everything that was added before the call; never changes. Null: not live.
+  [[nodiscard]] std::shared_ptr<const model::ClusterState> read();
+
+ private:
+  struct Copy {
+    model::ClusterState state;
+    /// Handles given out and still held. Who sees 0 may change the state: nobody but read(), which
+    /// runs once at a time, makes it grow.
+    std::atomic<std::size_t> readers{0};
+  };
+
+  bool live_ = false;  ///< owner's
+  std::mutex read_mutex_;
+  std::mutex mutex_;  ///< guards what follows; never held for long; taken after read_mutex_
+  std::shared_ptr<Copy> copy_;
+  std::vector<std::shared_ptr<const model::Delta>> pending_;
+  std::size_t pending_objects_ = 0;
+};
+
+}  // namespace sluice::publish

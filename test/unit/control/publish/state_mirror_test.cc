@@ -1,0 +1,95 @@
+#include "control/publish/state_mirror.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "test/support/cluster_objects.h"
+
+namespace sluice::publish {
+namespace {
+
+using test::make_service;
+using test::make_state;
+using test::upsert;
+
+class StateMirrorTest : public testing::Test {
+ protected:
+  StateMirrorTest() { mirror_.fill(owner_); }
+  void change(const model::Delta& delta) {
+    model::apply(owner_, delta);
+    mirror_.add(delta);
+  }
+  static model::Delta service(int number) {
+    return upsert({make_service("s" + std::to_string(number), "10.96.0.1")});
+  }
+
+  model::ClusterState owner_ = make_state({make_service("a", "10.96.0.1")}, {});
+  StateMirror mirror_;
+};
+
+TEST_F(StateMirrorTest, FollowsEveryDelta) {
+  change(service(1));
+  EXPECT_EQ(*mirror_.read(), owner_);
+  model::Delta gone;
+  gone.deleted_services = {{"default", "a"}};
+  change(gone);
+  EXPECT_EQ(*mirror_.read(), owner_);
+}
+
+TEST_F(StateMirrorTest, CopiesOnlyWhileAnEarlierReaderHoldsItsState) {
+  const auto* first = mirror_.read().get();
+  change(service(1));
+  const auto second = mirror_.read();
+  EXPECT_EQ(second.get(), first);  // nobody had it any more
+  change(service(2));
+  const auto third = mirror_.read();
+  EXPECT_NE(third.get(), second.get());
+  EXPECT_EQ(second->services.size(), 2u);
+  EXPECT_EQ(*third, owner_);
+}
+
+TEST_F(StateMirrorTest, IsEmptyAfterResetUntilItIsFilled) {
+  mirror_.reset();
+  EXPECT_FALSE(mirror_.live());
+  EXPECT_EQ(mirror_.read(), nullptr);
+  change(service(1));
+  mirror_.fill(owner_);
+  EXPECT_EQ(*mirror_.read(), owner_);
+}
+
+TEST_F(StateMirrorTest, GivesUpWhenNobodyReads) {
+  model::Delta many;
+  for (int i = 0; i < 1000; ++i) {
+    many.deleted_nodes.push_back("n" + std::to_string(i));
+  }
+  for (std::size_t i = 0; i <= StateMirror::kMaxPending / 1000; ++i) {
+    mirror_.add(many);
+  }
+  EXPECT_FALSE(mirror_.live());
+}
+
+TEST_F(StateMirrorTest, ReadersInThreadsSeeWholeStates) {
+  std::atomic<bool> stop{false};
+  const auto read = [&] {
+    std::size_t last = 0;
+    while (!stop) {
+      const auto state = mirror_.read();
+      EXPECT_GE(state->services.size(), last);
+      EXPECT_EQ(state->version, state->services.size() - 1);
+      last = state->services.size();
+    }
+  };
+  std::thread one(read);
+  std::thread two(read);
+  for (int i = 0; i < 300; ++i) {
+    change(service(i));
+  }
+  stop = true;
+  one.join();
+  two.join();
+  EXPECT_EQ(*mirror_.read(), owner_);
+}
+
+}  // namespace
+}  // namespace sluice::publish
