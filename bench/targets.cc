@@ -61,6 +61,10 @@ void print_targets(const Results& r) {
       print({handed4 + "-" + nat4, r.at(handed4) - base, 60, 60, false});
     }
   }
+  if (have(r, "endpoint_change_p99_ms", "full_snapshot_ms")) {
+    print({"endpoint_change_p99_ms", r.at("endpoint_change_p99_ms"), 1, 1, false});
+    print({"full_snapshot_ms", r.at("full_snapshot_ms"), 250, 250, false});
+  }
   if (have(r, "new_flows_millions")) {
     print({"new_flows_millions", r.at("new_flows_millions"), 1.5, 3.0, true});
   }
