@@ -129,7 +129,8 @@ class Bench {
       writer->Write(part);
     }
     writer->WritesDone();
-    return effect(start, writer->Finish(), response.outcome().changed());
+    const auto status = writer->Finish();  // fills the response
+    return effect(start, status, response.outcome().changed());
   }
 
  private:

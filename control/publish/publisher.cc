@@ -1,22 +1,21 @@
 #include "control/publish/publisher.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <deque>
 #include <future>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "control/compile/explain.h"
 #include "control/publish/change_report.h"
+#include "control/publish/command_queue.h"
 #include "control/publish/progress.h"
 #include "control/publish/state_mirror.h"
+#include "control/publish/status_board.h"
 
 namespace sluice::publish {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = CommandQueue::Clock;
 using Answer = tl::expected<Accepted, Refused>;
 
 std::uint64_t unix_milliseconds() {
@@ -48,53 +47,31 @@ class Publisher::Impl {
   }
 
   void start() {
-    {
-      const std::lock_guard lock(mutex_);
-      started_ = true;
-    }
     for (auto& runner : runners_) {
       runner->start();
     }
+    queue_.open();
     thread_ = std::thread([this] { run(); });
   }
 
   void stop() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
+    queue_.close();
     if (thread_.joinable()) {
       thread_.join();
     }
-    refuse_waiting();
+    queue_.drop();
     for (auto& runner : runners_) {
       runner->stop();
     }
     progress_.notify();
   }
 
-  /// Runs `work` on the control thread, in order; what comes before start() waits for it.
-  /// @param waits  the caller waits for it: only taken while the thread runs.
-  /// @return false: not taken.
-  bool post(std::function<void()> work, bool waits = false) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (stopping_ || (waits && !started_)) {
-        return false;
-      }
-      commands_.push_back(std::move(work));
-    }
-    wake_.notify_all();
-    return true;
-  }
-
   void set_host_state(compile::HostState host) {
-    post([this, host = std::move(host)]() mutable { maker_.set_host(std::move(host)); });
+    queue_.post([this, host = std::move(host)]() mutable { maker_.set_host(std::move(host)); });
   }
 
   void restore(model::ClusterState state) {
-    post([this, state = std::move(state)]() mutable {
+    queue_.post([this, state = std::move(state)]() mutable {
       if (source_ != Status::Source::kNone) {
         return;
       }
@@ -146,7 +123,7 @@ class Publisher::Impl {
       }
       return true;
     };
-    while (ask_control<bool>(mirrored)) {
+    while (ask_with_state<bool>(mirrored)) {
       if (auto state = mirror_.read(); state != nullptr) {
         return state;  // else it was replaced since
       }
@@ -155,33 +132,15 @@ class Publisher::Impl {
   }
 
   StatePtr state_of(const model::ObjectName& service) {
-    return ask_control<StatePtr>([this, service] {
+    return ask_with_state<StatePtr>([this, service] {
       return StatePtr(compile::part_for(maker_.state(), service, options_.node.node_name));
     });
   }
 
-  /// What `make` answers on the control thread; an empty value before the first snapshot.
-  template <class Value, class Make>
-  Value ask_control(Make make) {
-    auto promise = std::make_shared<std::promise<Value>>();
-    auto future = promise->get_future();
-    const auto work = [this, promise, make] {
-      promise->set_value(source_ == Status::Source::kNone ? Value{} : make());
-    };
-    return post(work, true) ? wait(future, Value{}) : Value{};
-  }
-
-  core::TablePtr table() const {
-    const std::lock_guard lock(status_mutex_);
-    return table_;
-  }
+  core::TablePtr table() const { return board_.table(); }
 
   Status status() const {
-    Status status;
-    {
-      const std::lock_guard lock(status_mutex_);
-      status = status_;
-    }
+    Status status = board_.status();
     for (const auto& runner : runners_) {
       status.sinks.push_back(runner->status());
     }
@@ -189,11 +148,8 @@ class Publisher::Impl {
   }
 
   Health health() const {
-    {
-      const std::lock_guard lock(status_mutex_);
-      if (!control_error_.empty()) {
-        return {false, "publisher: " + control_error_};
-      }
+    if (const auto error = board_.control_error(); !error.empty()) {
+      return {false, "publisher: " + error};
     }
     for (const auto& runner : runners_) {
       if (const auto sink = runner->status(); !sink.alive) {
@@ -211,14 +167,7 @@ class Publisher::Impl {
   }
 
   Standing standing() const {
-    Standing standing;
-    {
-      const std::lock_guard lock(status_mutex_);
-      standing.source = status_.source;
-      standing.version = status_.version;
-      standing.wanted = table_;
-      standing.node = node_;
-    }
+    Standing standing = board_.standing();
     for (const auto& runner : runners_) {
       auto applied = runner->applied();
       if (runner == runners_.front() || applied.version < standing.in_force.version) {
@@ -243,10 +192,7 @@ class Publisher::Impl {
   }
 
   bool wait_version_change(std::uint64_t version, std::chrono::milliseconds timeout) {
-    return progress_.wait(timeout, {}, [&] {
-      const std::lock_guard lock(status_mutex_);
-      return status_.version != version;
-    });
+    return progress_.wait(timeout, {}, [&] { return board_.version() != version; });
   }
 
  private:
@@ -255,8 +201,7 @@ class Publisher::Impl {
   }
 
   Answer refuse(Refused::Why why) {
-    const std::lock_guard lock(status_mutex_);
-    ++status_.refused;
+    board_.count_refused();
     return tl::unexpected(Refused{why, version(), ""});
   }
 
@@ -265,19 +210,26 @@ class Publisher::Impl {
     const bool first = source_ == Status::Source::kNone;
     source_ = source;
     first_ = first_ || first;
-    const std::lock_guard lock(status_mutex_);
-    changes.empty() && !first ? ++status_.no_effective_change : ++status_.changes;
+    board_.count_change(!changes.empty() || first);
     taken_ = std::move(changes);
     return {maker_.state().version, !taken_.empty(), {}, {}};
   }
 
-  /// Hands `change` to the control thread and waits for its answer.
+  /// What `make` answers on the control thread; an empty value before the first snapshot.
+  template <class Value, class Make>
+  Value ask_with_state(Make make) {
+    return queue_.ask(
+        [this, make] { return source_ == Status::Source::kNone ? Value{} : Value(make()); },
+        Value{});
+  }
+
+  /// Hands `change` to the control thread and waits for its answer, which comes after compile.
   template <class Change>
   Answer ask(Change change) {
     auto promise = std::make_shared<std::promise<Answer>>();
     auto future = promise->get_future();
     auto work = std::make_shared<Change>(std::move(change));
-    const bool taken = post(
+    const bool taken = queue_.post(
         [this, promise, work] {
           Answer answer;
           try {
@@ -289,54 +241,31 @@ class Publisher::Impl {
         },
         true);
     const Answer stopped = tl::unexpected(Refused{Refused::Why::kStopped, 0, ""});
-    return taken ? wait(future, stopped) : stopped;
-  }
-
-  /// The value, or `otherwise` when the control thread ended before it gave one.
-  template <class T>
-  static T wait(std::future<T>& future, T otherwise) {
-    try {
-      return future.get();
-    } catch (const std::future_error&) {
-      return otherwise;
-    }
+    return taken ? CommandQueue::wait(future, stopped) : stopped;
   }
 
   void run() {
     try {
       run_until_stopped();
     } catch (const std::exception& error) {
-      set_control_error(error.what());
+      board_.ended(error.what());
     } catch (...) {
-      set_control_error("unknown exception");
+      board_.ended("unknown exception");
     }
-    refuse_waiting();
-  }
-
-  void set_control_error(const std::string& text) {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    const std::lock_guard lock(status_mutex_);
-    control_error_ = text;
-  }
-
-  /// Promises that are dropped wake those who wait for them.
-  void refuse_waiting() {
-    std::deque<std::function<void()>> dropped;
-    {
-      const std::lock_guard lock(mutex_);
-      dropped.swap(commands_);
-    }
+    // Whoever waits is woken by the end of its promise.
+    queue_.close();
+    queue_.drop();
     answers_.clear();
+    progress_.notify();
   }
 
   void run_until_stopped() {
     auto next_release = Clock::now() + options_.id_release_period;
     auto next_retry = Clock::now() + options_.retry_period;
-    while (wait_for_work(std::min(next_release, next_retry))) {
-      take_commands();
+    while (queue_.wait_until(std::min(next_release, next_retry))) {
+      for (auto& command : queue_.take()) {
+        command();
+      }
       const auto now = Clock::now();
       if (now >= next_release) {
         release_ids();
@@ -358,72 +287,22 @@ class Publisher::Impl {
     }
   }
 
-  /// @return false: stop.
-  bool wait_for_work(Clock::time_point until) {
-    std::unique_lock lock(mutex_);
-    wake_.wait_until(lock, until, [&] { return stopping_ || !commands_.empty(); });
-    return !stopping_;
-  }
-
-  void take_commands() {
-    std::deque<std::function<void()>> commands;
-    {
-      const std::lock_guard lock(mutex_);
-      commands.swap(commands_);
-    }
-    for (auto& command : commands) {
-      command();
-    }
-  }
-
   /// Gives the table to the sinks (null: the state's version moved without a new one) and updates
   /// what status() shows.
   void publish(core::TablePtr table) {
     const auto version_now = version();
-    bool moved = table != nullptr;
-    {
-      const std::lock_guard lock(status_mutex_);
-      if (table != nullptr) {
-        table_ = table;
-      }
-      moved = moved || status_.version != version_now;
-      fill_status(version_now);
-      table = table_;
-    }
-    if (!moved || source_ == Status::Source::kNone) {
+    if (!board_.show(source_, version_now, maker_, ids_, options_.node.node_name,
+                     std::move(table)) ||
+        source_ == Status::Source::kNone) {
       return;
     }
     // Without a table of this state (it does not compile) the sinks keep what they have.
-    if (table != nullptr && maker_.last_reason().empty()) {
+    if (auto newest = board_.table(); newest != nullptr && maker_.last_reason().empty()) {
       for (auto& runner : runners_) {
-        runner->want({table, version_now, maker_.health_ports()});
+        runner->want({newest, version_now, maker_.health_ports()});
       }
     }
     progress_.notify();
-  }
-
-  void fill_status(std::uint64_t version_now) {
-    const auto& state = maker_.state();
-    status_.source = source_;
-    status_.version = version_now;
-    status_.generation = table_ == nullptr ? 0 : table_->generation();
-    status_.services = state.services.size();
-    status_.endpoint_slices = state.slices.size();
-    status_.nodes = state.nodes.size();
-    status_.service_cidrs = state.service_cidrs.size();
-    status_.compile_failures = maker_.failures();
-    status_.compile_error = maker_.last_reason();
-    status_.failed = maker_.failed();
-    status_.report = maker_.report().lines;
-    status_.slots_in_use = ids_.slots_in_use();
-    status_.endpoint_ids_in_use = ids_.endpoints_in_use();
-    status_.ids_retired = ids_.retired();
-    const auto own = state.nodes.find(options_.node.node_name);
-    if (own == state.nodes.end()) {
-      node_ = nullptr;
-    } else if (node_ == nullptr || *node_ != own->second) {
-      node_ = std::make_shared<const model::Node>(own->second);
-    }
   }
 
   /// Answers the changes of this round, with the report lines of their objects.
@@ -474,18 +353,8 @@ class Publisher::Impl {
   std::vector<Waiting> answers_;
   StateMirror mirror_;
 
-  std::mutex mutex_;  ///< guards commands_, started_, stopping_
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> commands_;
-  bool started_ = false;
-  bool stopping_ = false;
-
-  mutable std::mutex status_mutex_;  ///< guards status_, node_, table_, control_error_
-  Status status_;
-  std::shared_ptr<const model::Node> node_;  ///< this node's
-  core::TablePtr table_;
-  std::string control_error_;
-
+  CommandQueue queue_;
+  StatusBoard board_;
   Progress progress_;
 
   std::vector<std::unique_ptr<SinkRunner>> runners_;
