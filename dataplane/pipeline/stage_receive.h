@@ -114,9 +114,12 @@ void Worker<Io, I4, I6, C>::take_over_tables() noexcept {
   counters_.add(Counter::kTablesSeen);
 }
 
-/// Before the first table (SY-1) nothing is decided: the host has everything.
+/// Before the first table (SY-1) nothing is decided: the host has everything. Which ports a kernel
+/// feeds is not known yet either, so whatever looks unfinished is completed.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::give_all_to_host() noexcept {
+  partial_csum_ = ~std::uint32_t{0};
+  parse_batch();
   for (std::uint32_t i = 0; i < batch_.size; ++i) {
     pass(i, Counter::kNoTable);
   }

@@ -4,21 +4,23 @@ import json
 
 import lab
 import objects
-from lab import front, url
+from lab import back, front, url
 
 CHECK_PORT = 32100
 
 
 def ask(net, port, path="/", family=4):
-    """Status of an answer to a client; 0: nobody listens."""
+    """Status of an answer to a client; 0: nobody listens. The lab's node port addresses are those
+    of the back network."""
+    address = back if port == CHECK_PORT else front
     done = net.run("c1", "curl", "-s", "-m", "5", "-o", "/dev/null", "-w", "%{http_code}",
-                   url(front(lab.GW, family), port, path), check=False)
+                   url(address(lab.GW, family), port, path), check=False)
     return int(done.stdout)
 
 
 def becomes(net, wanted, port, path="/", family=4):
     net.wait(lambda: ask(net, port, path, family) == wanted,
-             f"port {port}{path}: {ask(net, port, path, family)}, not {wanted}")
+             f"port {port}{path}, IPv{family}: not {wanted}")
 
 
 def node(**spec):
