@@ -121,6 +121,7 @@ void Worker<Io, I4, I6, C>::give_all_to_host() noexcept {
   partial_csum_ = ~std::uint32_t{0};
   parse_batch();
   for (std::uint32_t i = 0; i < batch_.size; ++i) {
+    complete_checksum(i);
     pass(i, Counter::kNoTable);
   }
   batch_.size = 0;

@@ -208,5 +208,21 @@ TEST_F(BeforeTheFirstTable, EverythingIsTheHosts) {
   EXPECT_EQ(group.balance_error(), "");
 }
 
+// Which ports a kernel feeds is not known yet; the host would drop the frame.
+TEST_F(BeforeTheFirstTable, UnfinishedChecksumsAreCompleted) {
+  SteppedGroup group;
+  group.inject(0, PacketBuilder()
+                      .eth()
+                      .ipv4(kClient, "192.0.2.11")
+                      .tcp(40000, 10256, kSyn)
+                      .partial_checksum()
+                      .build());
+  group.settle();
+  const auto host = group.take_to_host();
+  ASSERT_EQ(host.size(), 1u);
+  EXPECT_EQ(PacketView(host[0].bytes).checksum_error(), "");
+  EXPECT_EQ(group.balance_error(), "");
+}
+
 }  // namespace
 }  // namespace sluice::test
