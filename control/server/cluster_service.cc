@@ -1,6 +1,9 @@
 #include "control/server/cluster_service.h"
 
+#include <google/protobuf/arena.h>
+
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "control/server/object_pages.h"
@@ -93,6 +96,34 @@ grpc::Status refuse_by_publisher(grpc::ServerContext& context, const publish::Re
 
 }  // namespace
 
+namespace {
+
+/// Holds one message of a snapshot at a time, so that its thousands of small parts cost neither an
+/// allocation nor a free each.
+class PageArena {
+ public:
+  v1::ReplaceSnapshotRequest* fresh() {
+    arena_.Reset();
+    page_ = google::protobuf::Arena::CreateMessage<v1::ReplaceSnapshotRequest>(&arena_);
+    return page_;
+  }
+  [[nodiscard]] const v1::ReplaceSnapshotRequest* page() const { return page_; }
+
+ private:
+  static constexpr std::size_t kFirstBlock = 1u << 20;  // most pages fit; the rest is allocated
+  static google::protobuf::ArenaOptions options(char* block) {
+    google::protobuf::ArenaOptions options;
+    options.initial_block = block;
+    options.initial_block_size = kFirstBlock;
+    return options;
+  }
+  std::unique_ptr<char[]> block_ = std::make_unique_for_overwrite<char[]>(kFirstBlock);
+  google::protobuf::Arena arena_{options(block_.get())};
+  v1::ReplaceSnapshotRequest* page_ = nullptr;
+};
+
+}  // namespace
+
 /// A snapshot on its way in.
 struct ClusterService::Incoming {
   v1::SnapshotHeader header;
@@ -111,8 +142,10 @@ grpc::Status ClusterService::read_snapshot(grpc::ServerContext& context,
   const auto bad = [](const std::string& text) {
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, text);
   };
-  v1::ReplaceSnapshotRequest part;
-  while (!in.committed && reader.Read(&part)) {
+  PageArena pages;
+  StreamGuard::Watched call(guard_, context);
+  while (!in.committed && call.step([&] { return reader.Read(pages.fresh()); })) {
+    const v1::ReplaceSnapshotRequest& part = *pages.page();
     if (part.has_header() == in.has_header) {
       return bad(in.has_header ? "the header comes twice" : "the first message must be the header");
     }
@@ -255,12 +288,12 @@ grpc::Status ClusterService::GetSnapshot(grpc::ServerContext* context,
   StreamGuard::Watched call(guard_, *context);
   v1::GetSnapshotResponse response;
   response.mutable_header()->set_version(state == nullptr ? 0 : state->version);
-  if (!call.write([&] { return writer->Write(response); }) || state == nullptr) {
+  if (!call.step([&] { return writer->Write(response); }) || state == nullptr) {
     return grpc::Status::OK;
   }
   for_each_page(*state, filter, [&](const v1::Objects& page) {
     *response.mutable_objects() = page;
-    return !stopping_ && call.write([&] { return writer->Write(response); });
+    return !stopping_ && call.step([&] { return writer->Write(response); });
   });
   return grpc::Status::OK;
 }

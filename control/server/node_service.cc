@@ -244,7 +244,7 @@ grpc::Status NodeService::ListServices(grpc::ServerContext* context,
   StreamGuard::Watched call(guard_, *context);
   v1::ListServicesResponse page;
   const auto flush = [&] {
-    const bool went = page.services().empty() || call.write([&] { return writer->Write(page); });
+    const bool went = page.services().empty() || call.step([&] { return writer->Write(page); });
     page.Clear();
     return went;
   };
@@ -274,7 +274,7 @@ grpc::Status NodeService::ListBackends(grpc::ServerContext* context,
   StreamGuard::Watched call(guard_, *context);
   v1::ListBackendsResponse page;
   const auto flush = [&] {
-    const bool went = page.backends().empty() || call.write([&] { return writer->Write(page); });
+    const bool went = page.backends().empty() || call.step([&] { return writer->Write(page); });
     page.Clear();
     return went;
   };
@@ -320,7 +320,7 @@ grpc::Status NodeService::ListConnections(grpc::ServerContext* context,
   StreamGuard::Watched call(guard_, *context);
   v1::ListConnectionsResponse page;
   const auto flush = [&] {
-    const bool went = page.connections().empty() || call.write([&] { return writer->Write(page); });
+    const bool went = page.connections().empty() || call.step([&] { return writer->Write(page); });
     page.Clear();
     return went;
   };
@@ -329,7 +329,8 @@ grpc::Status NodeService::ListConnections(grpc::ServerContext* context,
     fill_connection(row, table.get(), *page.add_connections());
     ++rows;
     const bool more = filter.limit == 0 || rows < filter.limit;
-    return (page.connections_size() < kPageRows || flush()) && more;  // a cancelled call fails its write
+    return (page.connections_size() < kPageRows || flush()) &&
+           more;  // a cancelled call fails its write
   });
   flush();
   return dumped ? grpc::Status::OK

@@ -21,6 +21,8 @@ namespace sluice::server {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'S', 'L', 'U', 'I', 'C', 'E', '0', '1'};
+// Versions start at unix milliseconds and grow by one: this is out of reach.
+constexpr std::uint64_t kMaxVersion = std::uint64_t{1} << 62;
 static_assert(std::endian::native == std::endian::little);
 
 struct Header {
@@ -48,24 +50,18 @@ class File {
   [[nodiscard]] int fd() const { return fd_; }
 
   bool write_all(const void* data, std::size_t size) {
-    const auto* at = static_cast<const char*>(data);
-    while (size > 0) {
-      const auto n = write(fd_, at, size);
-      if (n < 0 && errno == EINTR) {
-        continue;
-      }
-      if (n <= 0) {
-        return false;
-      }
-      at += n;
-      size -= static_cast<std::size_t>(n);
-    }
-    return true;
+    return all(::write, static_cast<const char*>(data), size);
   }
   bool read_all(void* data, std::size_t size) {
-    auto* at = static_cast<char*>(data);
+    return all(::read, static_cast<char*>(data), size);
+  }
+
+ private:
+  /// read() or write(), until everything is done.
+  template <class Call, class Byte>
+  bool all(Call call, Byte* at, std::size_t size) {
     while (size > 0) {
-      const auto n = read(fd_, at, size);
+      const auto n = call(fd_, at, size);
       if (n < 0 && errno == EINTR) {
         continue;
       }
@@ -78,7 +74,6 @@ class File {
     return true;
   }
 
- private:
   int fd_;
 };
 
@@ -176,6 +171,9 @@ core::Result<std::optional<model::ClusterState>> load_state(const std::string& p
   if (!file.read_all(payload.data(), payload.size()) ||
       XXH3_64bits(payload.data(), payload.size()) != header.checksum) {
     return damaged("has a wrong checksum");
+  }
+  if (header.version == 0 || header.version > kMaxVersion) {
+    return damaged("has an impossible version");  // versions of later changes would wrap round
   }
   model::ClusterState state;
   if (!take_pages(payload, state)) {

@@ -24,6 +24,7 @@ namespace {
 constexpr int kMaxThreads = 64;
 constexpr std::chrono::milliseconds kShutdownGrace{500};
 constexpr std::chrono::milliseconds kTick{250};
+constexpr std::chrono::milliseconds kSettle{200};
 
 /// gRPC writes to stderr what comes back as an error anyway.
 void silence_grpc() {
@@ -154,26 +155,36 @@ class Server::Impl {
     }
   }
 
+  /// @param kept  version on disk; the state's afterwards.
+  core::Result<void> save_newest(std::uint64_t& kept) {
+    try {
+      const auto state = publisher_.state();
+      if (state == nullptr || state->version == kept) {
+        return {};
+      }
+      auto saved = save_state(options_.state_file, *state);
+      kept = saved ? state->version : kept;
+      return saved;
+    } catch (const std::exception& error) {  // no memory for the copy, say: next time
+      return tl::unexpected(core::Error{"cannot keep the snapshot: " + std::string(error.what())});
+    }
+  }
+
   /// Keeps the newest received snapshot on disk, not more often than the period says, and once
   /// more at the end.
   void persist() {
     std::uint64_t kept = 0;
     bool failed = false;
     const auto save = [&] {
-      const auto state = publisher_.state();
-      if (state == nullptr || state->version == kept) {
-        return;
-      }
-      const auto saved = save_state(options_.state_file, *state);
-      if (saved) {
-        kept = state->version;
-      } else if (!failed) {
+      const auto saved = save_newest(kept);
+      if (!saved && !failed) {
         warn(saved.error().message);
       }
       failed = !saved;
     };
     while (!stopping_) {
       if (publisher_.wait_version_change(kept, kTick)) {
+        pause(kSettle);  // the change comes into effect first: writing costs a core
         save();
         if (!pause(options_.state_file_period)) {
           break;

@@ -8,9 +8,9 @@
 
 namespace sluice::server {
 
-/// Ends streams whose client takes nothing (F93). A write of gRPC's synchronous API blocks as long
-/// as the client likes; check() cancels calls whose write blocks for longer than the limit, which
-/// wakes it. Thread: any.
+/// Ends streams whose client takes or sends nothing (F93). A write or read of gRPC's synchronous
+/// API blocks as long as the client likes, and with it one of the server's threads; check() cancels
+/// calls that block for longer than the limit, which wakes them. Thread: any.
 class StreamGuard {
  public:
   using Clock = std::chrono::steady_clock;
@@ -19,7 +19,7 @@ class StreamGuard {
  private:
   struct Call {
     grpc::ServerContext* context;
-    Clock::time_point blocked_since;  ///< zero: not in a write
+    Clock::time_point blocked_since;  ///< zero: not in one
   };
 
  public:
@@ -37,11 +37,11 @@ class StreamGuard {
     Watched(const Watched&) = delete;
     Watched& operator=(const Watched&) = delete;
 
-    /// Runs one write under the limit. @return what it returned.
-    template <class Write>
-    bool write(Write&& write_it) {
+    /// Runs one write or read under the limit. @return what it returned.
+    template <class Step>
+    bool step(Step&& run_it) {
       set(Clock::now());
-      const bool went = write_it();
+      const bool went = run_it();
       set({});
       return went;
     }

@@ -266,6 +266,38 @@ TEST_F(ClusterServiceTest, ASnapshotMayBeOfAnySize) {
   EXPECT_EQ(sink_.last()->service_count(), 5001u);
 }
 
+TEST_F(ClusterServiceTest, DeleteAndUpsertOfOneObjectLeavesTheUpsert) {
+  replace({header(), objects({make_service("a", "10.96.0.1"), make_service("b", "10.96.0.2")}),
+           commit(2)});
+  auto request = upsert({make_service("a", "10.96.0.9")});
+  auto& ref = *request.add_deletes();
+  ref.set_kind("Service");
+  ref.set_namespace_("default");
+  ref.set_name("a");
+  const auto answer = update(request);
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_TRUE(answer.outcome.changed());
+  EXPECT_EQ(answer.outcome.not_found_size(), 0);
+  EXPECT_EQ(sink_.last()->service_count(), 2u);
+  EXPECT_EQ(publisher_->state()->services.at({"default", "a"}).cluster_ip, "10.96.0.9");
+}
+
+// F93, the other way round: a client that stops in the middle of a snapshot holds no thread.
+TEST_F(ClusterServiceTest, AnAbandonedSnapshotEndsAndChangesNothing) {
+  server_.reset();
+  options_.stalled_stream_limit = std::chrono::milliseconds(50);
+  server_.emplace(options_, *publisher_, &view_);
+  ASSERT_TRUE(server_->start().has_value());
+  connect();
+  grpc::ClientContext context;
+  v1::ReplaceSnapshotResponse response;
+  auto stream = cluster_->ReplaceSnapshot(&context, &response);
+  ASSERT_TRUE(stream->Write(header()));
+  ASSERT_TRUE(stream->Write(objects({make_service("a", "10.96.0.1")})));
+  EXPECT_FALSE(stream->Finish().ok());  // by the server: this client neither ends nor sends
+  EXPECT_EQ(publisher_->state(), nullptr);
+}
+
 class LimitedServerTest : public ClusterServiceTest {
  protected:
   LimitedServerTest() {

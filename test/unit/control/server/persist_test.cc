@@ -64,6 +64,22 @@ TEST_F(PersistTest, DamageIsFoundAndTheFileLeftAlone) {
   EXPECT_TRUE(std::filesystem::exists(path()));
 }
 
+// A file of a later format (a downgrade) and a version that later changes would overrun.
+TEST_F(PersistTest, WhatALaterDaemonWroteIsReportedAndLeftAlone) {
+  ASSERT_TRUE(save_state(path(), some_state()).has_value());
+  {
+    std::fstream file(path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(6);
+    file.write("02", 2);
+  }
+  EXPECT_THAT(error(), HasSubstr("no snapshot of this format"));
+  EXPECT_TRUE(std::filesystem::exists(path()));
+  auto state = some_state();
+  state.version = UINT64_MAX;
+  ASSERT_TRUE(save_state(path(), state).has_value());
+  EXPECT_THAT(error(), HasSubstr("impossible version"));
+}
+
 TEST_F(PersistTest, AFailedSaveKeepsTheFormerFile) {
   ASSERT_TRUE(save_state(path(), some_state()).has_value());
   std::filesystem::create_directory(path() + ".tmp");  // cannot be opened for writing
