@@ -13,9 +13,30 @@ constexpr std::int64_t kMaxPort = 65535;
 constexpr std::int64_t kMaxAffinitySeconds = 86400;  // Kubernetes API
 constexpr std::int64_t kMaxWeight = 65535;
 
-std::string indexed(std::string_view list, std::size_t i) {
-  return std::string(list) + "[" + std::to_string(i) + "]";
-}
+/// Where in an object, such as endpoints[3].addresses[0]; written out only when there is something
+/// to say of it: nearly every field of a large snapshot is right. Lives as long as its parent.
+class Field {
+ public:
+  Field(const char* name) : name_(name) {}  // NOLINT: a name is a field
+  Field(const Field& parent, const char* name) : parent_(&parent), name_(name) {}
+  /// An element of a list.
+  Field(const char* name, std::size_t index) : name_(name), index_(index) {}
+  Field(const Field& parent, const char* name, std::size_t index)
+      : parent_(&parent), name_(name), index_(index) {}
+
+  [[nodiscard]] std::string text() const {
+    std::string all = parent_ == nullptr ? name_ : parent_->text() + "." + name_;
+    if (index_) {
+      all += "[" + std::to_string(*index_) + "]";
+    }
+    return all;
+  }
+
+ private:
+  const Field* parent_ = nullptr;
+  const char* name_;
+  std::optional<std::size_t> index_;
+};
 
 /// Collects the errors of one object.
 class Checker {
@@ -30,8 +51,8 @@ class Checker {
                        [](const FieldError& error) { return error.tolerated; });
   }
 
-  void fail(std::string field, std::string message) {
-    errors_.push_back({object_, std::move(field), std::move(message)});
+  void fail(const Field& field, std::string message) {
+    errors_.push_back({object_, field.text(), std::move(message)});
   }
   /// Runs checks whose errors are tolerated.
   template <class Check>
@@ -42,14 +63,14 @@ class Checker {
       errors_[i].tolerated = true;
     }
   }
-  void range(std::int64_t value, std::int64_t low, std::int64_t high, const std::string& field) {
+  void range(std::int64_t value, std::int64_t low, std::int64_t high, const Field& field) {
     if (value < low || value > high) {
       fail(field, std::to_string(value) + " is not in " + std::to_string(low) + " to " +
                       std::to_string(high));
     }
   }
   void word(const std::string& value, std::initializer_list<std::string_view> known,
-            const std::string& field) {
+            const Field& field) {
     if (value.empty() || std::find(known.begin(), known.end(), value) != known.end()) {
       return;
     }
@@ -59,14 +80,14 @@ class Checker {
     }
     fail(field, "\"" + value + "\" is not one of " + list);
   }
-  std::optional<core::IpAddress> address(const std::string& value, const std::string& field) {
+  std::optional<core::IpAddress> address(const std::string& value, const Field& field) {
     auto parsed = core::parse_address(value);
     if (!parsed) {
       fail(field, "\"" + value + "\" is no IP address");
     }
     return parsed;
   }
-  void cidr(const std::string& value, const std::string& field) {
+  void cidr(const std::string& value, const Field& field) {
     if (!core::parse_cidr(value)) {
       fail(field, "\"" + value + "\" is no CIDR such as 10.0.0.0/8");
     }
@@ -105,8 +126,7 @@ std::vector<std::string> list_of(const Repeated& from) {
   return {from.begin(), from.end()};
 }
 
-std::string target_port(const google::protobuf::Value& in, const std::string& field,
-                        Checker& check) {
+std::string target_port(const google::protobuf::Value& in, const Field& field, Checker& check) {
   switch (in.kind_case()) {
     case google::protobuf::Value::KIND_NOT_SET:
     case google::protobuf::Value::kNullValue:
@@ -128,51 +148,51 @@ std::string target_port(const google::protobuf::Value& in, const std::string& fi
   return "";
 }
 
-model::ServicePortSpec decode_port(const v1::ServicePort& in, const std::string& at,
-                                   Checker& check) {
-  check.word(in.protocol(), {"TCP", "UDP", "SCTP"}, at + ".protocol");
-  check.range(in.port(), 1, kMaxPort, at + ".port");
-  check.range(in.node_port(), 0, kMaxPort, at + ".nodePort");
+model::ServicePortSpec decode_port(const v1::ServicePort& in, const Field& at, Checker& check) {
+  check.word(in.protocol(), {"TCP", "UDP", "SCTP"}, Field(at, "protocol"));
+  check.range(in.port(), 1, kMaxPort, Field(at, "port"));
+  check.range(in.node_port(), 0, kMaxPort, Field(at, "nodePort"));
   model::ServicePortSpec out;
   out.name = in.name();
   out.protocol = in.protocol();
   out.port = in.port();
   out.node_port = in.node_port();
-  out.target_port = target_port(in.target_port(), at + ".targetPort", check);
+  out.target_port = target_port(in.target_port(), Field(at, "targetPort"), check);
   out.app_protocol = in.app_protocol();
   return out;
 }
 
 void decode_ports(const v1::ServiceSpec& in, model::Service& out, Checker& check) {
   for (int i = 0; i < in.ports_size(); ++i) {
-    const auto at = indexed("spec.ports", static_cast<std::size_t>(i));
+    const Field at("spec.ports", static_cast<std::size_t>(i));
     auto port = decode_port(in.ports(i), at, check);
     const auto same_name = [&](const auto& other) { return other.name == port.name; };
     if (std::any_of(out.ports.begin(), out.ports.end(), same_name)) {
-      check.fail(at + ".name", "\"" + port.name + "\" is used by another port of this Service");
+      check.fail(Field(at, "name"),
+                 "\"" + port.name + "\" is used by another port of this Service");
     }
     out.ports.push_back(std::move(port));
   }
 }
 
 void check_addresses(const v1::ServiceSpec& in, Checker& check) {
-  const auto cluster_ip = [&](const std::string& value, const std::string& field) {
+  const auto cluster_ip = [&](const std::string& value, const Field& field) {
     if (!value.empty() && value != "None") {
       check.address(value, field);
     }
   };
   cluster_ip(in.cluster_ip(), "spec.clusterIP");
   for (int i = 0; i < in.cluster_ips_size(); ++i) {
-    cluster_ip(in.cluster_ips(i), indexed("spec.clusterIPs", static_cast<std::size_t>(i)));
+    cluster_ip(in.cluster_ips(i), Field("spec.clusterIPs", static_cast<std::size_t>(i)));
   }
   for (int i = 0; i < in.external_ips_size(); ++i) {
     check.tolerate([&] {
-      check.address(in.external_ips(i), indexed("spec.externalIPs", static_cast<std::size_t>(i)));
+      check.address(in.external_ips(i), Field("spec.externalIPs", static_cast<std::size_t>(i)));
     });
   }
   for (int i = 0; i < in.ip_families_size(); ++i) {
     check.word(in.ip_families(i), {"IPv4", "IPv6"},
-               indexed("spec.ipFamilies", static_cast<std::size_t>(i)));
+               Field("spec.ipFamilies", static_cast<std::size_t>(i)));
   }
   for (int i = 0; i < in.load_balancer_source_ranges_size(); ++i) {
     // Kubernetes itself trims these before it reads them.
@@ -180,7 +200,7 @@ void check_addresses(const v1::ServiceSpec& in, Checker& check) {
     range.erase(0, range.find_first_not_of(" \t"));
     range.erase(range.find_last_not_of(" \t") + 1);
     check.tolerate([&] {
-      check.cidr(range, indexed("spec.loadBalancerSourceRanges", static_cast<std::size_t>(i)));
+      check.cidr(range, Field("spec.loadBalancerSourceRanges", static_cast<std::size_t>(i)));
     });
   }
 }
@@ -217,13 +237,13 @@ void decode_spec(const v1::ServiceSpec& in, model::Service& out, Checker& check)
 void decode_ingress(const v1::LoadBalancerStatus& in, model::Service& out, Checker& check) {
   for (int i = 0; i < in.ingress_size(); ++i) {
     const auto& from = in.ingress(i);
-    const auto at = indexed("status.loadBalancer.ingress", static_cast<std::size_t>(i));
+    const Field at("status.loadBalancer.ingress", static_cast<std::size_t>(i));
     model::LoadBalancerIngress to{from.ip(), from.hostname(), std::nullopt};
     if (!from.ip().empty()) {
-      check.tolerate([&] { check.address(from.ip(), at + ".ip"); });
+      check.tolerate([&] { check.address(from.ip(), Field(at, "ip")); });
     }
     if (from.has_ip_mode()) {
-      check.word(from.ip_mode(), {"VIP", "Proxy"}, at + ".ipMode");
+      check.word(from.ip_mode(), {"VIP", "Proxy"}, Field(at, "ipMode"));
       to.ip_mode = from.ip_mode();
     }
     out.load_balancer_ingress.push_back(std::move(to));
@@ -243,8 +263,8 @@ void decode_options(const v1::ServiceOptions& in, model::Service& out, Checker& 
   check_options(out, check.object(), check.errors());
 }
 
-void check_endpoint_address(const std::string& text, const std::string& type,
-                            const std::string& field, Checker& check) {
+void check_endpoint_address(const std::string& text, const std::string& type, const Field& field,
+                            Checker& check) {
   if (type != "IPv4" && type != "IPv6") {
     return;  // FQDN
   }
@@ -255,11 +275,11 @@ void check_endpoint_address(const std::string& text, const std::string& type,
 }
 
 model::SliceEndpoint decode_endpoint(const v1::Endpoint& in, const std::string& type,
-                                     const std::string& at, Checker& check) {
+                                     const Field& at, Checker& check) {
   model::SliceEndpoint out;
   for (int i = 0; i < in.addresses_size(); ++i) {
     check_endpoint_address(in.addresses(i), type,
-                           indexed(at + ".addresses", static_cast<std::size_t>(i)), check);
+                           Field(at, "addresses", static_cast<std::size_t>(i)), check);
   }
   out.addresses = list_of(in.addresses());
   const auto& conditions = in.conditions();
@@ -285,7 +305,7 @@ model::SliceEndpoint decode_endpoint(const v1::Endpoint& in, const std::string& 
     out.for_nodes.push_back(node.name());
   }
   if (in.has_weight()) {
-    check.range(in.weight(), 0, kMaxWeight, at + ".weight");
+    check.range(in.weight(), 0, kMaxWeight, Field(at, "weight"));
     out.weight = in.weight();
   }
   return out;
@@ -294,15 +314,15 @@ model::SliceEndpoint decode_endpoint(const v1::Endpoint& in, const std::string& 
 void decode_slice_ports(const v1::EndpointSlice& in, model::EndpointSlice& out, Checker& check) {
   for (int i = 0; i < in.ports_size(); ++i) {
     const auto& from = in.ports(i);
-    const auto at = indexed("ports", static_cast<std::size_t>(i));
+    const Field at("ports", static_cast<std::size_t>(i));
     model::SlicePort to;
     if (from.has_name()) {
       to.name = from.name();
     }
-    check.word(from.protocol(), {"TCP", "UDP", "SCTP"}, at + ".protocol");
+    check.word(from.protocol(), {"TCP", "UDP", "SCTP"}, Field(at, "protocol"));
     to.protocol = from.protocol();
     if (from.has_port()) {
-      check.range(from.port(), 0, kMaxPort, at + ".port");
+      check.range(from.port(), 0, kMaxPort, Field(at, "port"));
       to.port = from.port();
     }
     out.ports.push_back(std::move(to));
@@ -355,7 +375,7 @@ std::optional<model::EndpointSlice> decode(const v1::EndpointSlice& in,
   out.endpoints.reserve(static_cast<std::size_t>(in.endpoints_size()));
   for (int i = 0; i < in.endpoints_size(); ++i) {
     out.endpoints.push_back(decode_endpoint(in.endpoints(i), in.address_type(),
-                                            indexed("endpoints", static_cast<std::size_t>(i)),
+                                            Field("endpoints", static_cast<std::size_t>(i)),
                                             check));
   }
   return check.ok() ? std::optional(std::move(out)) : std::nullopt;
@@ -374,7 +394,7 @@ std::optional<model::Node> decode(const v1::NodeObject& in, std::vector<FieldErr
     out.pod_cidrs.push_back(in.spec().pod_cidr());
   }
   for (std::size_t i = 0; i < out.pod_cidrs.size(); ++i) {
-    check.cidr(out.pod_cidrs[i], indexed("spec.podCIDRs", i));
+    check.cidr(out.pod_cidrs[i], Field("spec.podCIDRs", i));
   }
   for (const auto& taint : in.spec().taints()) {
     out.taints.push_back({taint.key(), taint.value(), taint.effect()});
@@ -393,7 +413,7 @@ std::optional<model::ServiceCidr> decode(const v1::ServiceCIDR& in,
   out.name = in.metadata().name();
   out.cidrs = list_of(in.spec().cidrs());
   for (std::size_t i = 0; i < out.cidrs.size(); ++i) {
-    check.cidr(out.cidrs[i], indexed("spec.cidrs", i));
+    check.cidr(out.cidrs[i], Field("spec.cidrs", i));
   }
   return check.ok() ? std::optional(std::move(out)) : std::nullopt;
 }

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "control/compile/shared_list.h"
 #include "control/model/model.h"
 #include "dataplane/core/fwd/forwarding_table.h"
 #include "dataplane/core/sink.h"
@@ -58,7 +60,9 @@ struct ReportLine {
   bool operator==(const ReportLine&) const = default;
 };
 struct Report {
-  std::vector<ReportLine> lines;
+  SharedList<ReportLine> lines;  ///< by object; lines of one object in the order they were found
+  /// Those of one object, "service ns/name".
+  [[nodiscard]] std::span<const ReportLine> of(const std::string& object) const;
 };
 
 /// Service ports that have a health-check node port (section 14.1).
@@ -72,8 +76,8 @@ struct HealthPort {
 
 struct Compiled {
   core::TablePtr table;
-  std::vector<HealthPort> health_ports;  ///< sorted by Service and family
-  Report report;                         ///< all that holds now, not only what is new
+  SharedList<HealthPort> health_ports;  ///< sorted by Service and family
+  Report report;                        ///< all that holds now, not only what is new
 };
 
 class IdRegistry;

@@ -30,6 +30,12 @@ struct Entry {
   std::vector<ReportLine> lines;
 };
 
+/// Finds the lines of an object.
+struct ByObject {
+  bool operator()(const ReportLine& a, const std::string& b) const { return a.object < b; }
+  bool operator()(const std::string& a, const ReportLine& b) const { return a < b.object; }
+};
+
 bool same_claims(const Installed& a, const Installed& b) {
   return std::equal(a.claims.begin(), a.claims.end(), b.claims.begin(), b.claims.end(),
                     [](const auto& x, const auto& y) {
@@ -95,6 +101,7 @@ class Compiler::Impl {
 
   void clear() {
     valid_ = false;
+    health_changed_ = lines_changed_ = true;
     entries_.clear();
     contest_.clear();
     cluster_ips_.clear();
@@ -135,7 +142,9 @@ class Compiler::Impl {
     note(with_health_, name, !result.health_ports.empty());
     note(with_lines_, name, !result.lines.empty());
     note(short_of_ids_, name, result.short_of_ids);
+    health_changed_ = health_changed_ || entry.health_ports != result.health_ports;
     entry.health_ports = std::move(result.health_ports);
+    lines_changed_ = lines_changed_ || entry.lines != result.lines;
     entry.lines = std::move(result.lines);
     if (service == state.services.end()) {
       entries_.erase(at);
@@ -274,14 +283,10 @@ class Compiler::Impl {
   core::Result<Compiled> finish(const model::ClusterState& state, core::TableBuilder& builder,
                                 bool node_part) {
     releases_seen_ = ids_.releases();
-    contest_.settle(builder);
+    lines_changed_ = contest_.settle(builder) || lines_changed_;
     const bool addresses = cluster_ips_.take_changed() | announced_.take_changed();
     if (node_part || addresses) {
-      node_lines_.clear();
-      Reporter report("node " + context_.node_name, node_lines_);
-      builder.set_node(
-          build_node_part(config_, context_, state, host_, {cluster_ips_, announced_}, report));
-      report_service_cidrs(state);
+      set_node(state, builder);
     }
     auto table = builder.freeze();
     valid_ = table.has_value();
@@ -290,6 +295,17 @@ class Compiler::Impl {
     }
     previous_ = *table;
     return assemble();
+  }
+
+  void set_node(const model::ClusterState& state, core::TableBuilder& builder) {
+    const auto before = std::exchange(node_lines_, {});
+    {
+      Reporter report("node " + context_.node_name, node_lines_);
+      builder.set_node(
+          build_node_part(config_, context_, state, host_, {cluster_ips_, announced_}, report));
+    }
+    report_service_cidrs(state);
+    lines_changed_ = lines_changed_ || node_lines_ != before;
   }
 
   void report_service_cidrs(const model::ClusterState& state) {
@@ -303,21 +319,36 @@ class Compiler::Impl {
     }
   }
 
-  [[nodiscard]] Compiled assemble() const {
-    Compiled out;
-    out.table = previous_;
+  [[nodiscard]] Compiled assemble() {
+    if (health_changed_) {
+      gather_health_ports();
+    }
+    if (lines_changed_) {
+      gather_lines();
+    }
+    health_changed_ = lines_changed_ = false;
+    return {previous_, health_ports_, report_};
+  }
+
+  void gather_health_ports() {
+    std::vector<HealthPort> all;
     for (const model::ObjectName& name : with_health_) {
       const auto& ports = entries_.at(name).health_ports;
-      out.health_ports.insert(out.health_ports.end(), ports.begin(), ports.end());
+      all.insert(all.end(), ports.begin(), ports.end());
     }
-    std::vector<ReportLine>& lines = out.report.lines;
-    lines = node_lines_;
+    health_ports_ = SharedList(std::move(all));
+  }
+
+  void gather_lines() {
+    std::vector<ReportLine> lines = node_lines_;
     for (const model::ObjectName& name : with_lines_) {
       const auto& mine = entries_.at(name).lines;
       lines.insert(lines.end(), mine.begin(), mine.end());
     }
     contest_.append_report(lines);
-    return out;
+    std::stable_sort(lines.begin(), lines.end(),
+                     [](const auto& a, const auto& b) { return a.object < b.object; });
+    report_.lines = SharedList(std::move(lines));
   }
 
   Profile profile_;
@@ -337,7 +368,17 @@ class Compiler::Impl {
   std::set<model::ObjectName> with_health_;
   std::set<model::ObjectName> short_of_ids_;
   std::uint64_t releases_seen_ = 0;
+  // What the last calls put together, and whether it has changed since.
+  SharedList<HealthPort> health_ports_;
+  Report report_;
+  bool health_changed_ = false;
+  bool lines_changed_ = false;
 };
+
+std::span<const ReportLine> Report::of(const std::string& object) const {
+  const auto [first, last] = std::equal_range(lines.begin(), lines.end(), object, ByObject{});
+  return {first, last};
+}
 
 Compiler::Compiler(Profile profile, IdRegistry& ids, core::TablePtr previous)
     : impl_(std::make_unique<Impl>(profile, ids, std::move(previous))) {}

@@ -71,11 +71,12 @@ void FrontendContest::remove(const core::FrontendKey& key, core::ServiceSlot slo
   touched_.push_back(key);
 }
 
-void FrontendContest::settle(core::TableBuilder& builder) {
+bool FrontendContest::settle(core::TableBuilder& builder) {
+  bool reported = false;
   std::sort(touched_.begin(), touched_.end());
   touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
   for (const core::FrontendKey& key : touched_) {
-    lost_.erase(key);
+    reported = lost_.erase(key) != 0 || reported;
     const auto at = claims_.find(key);
     if (at == claims_.end()) {
       builder.remove_frontend(key);
@@ -87,6 +88,7 @@ void FrontendContest::settle(core::TableBuilder& builder) {
     builder.set_frontend(key, {winner.slot, winner.kind});
     for (const Claim& c : claims) {
       if (c.slot != winner.slot) {
+        reported = true;
         lost_[key].push_back({ReportLine::Kind::kFrontendLost, "service " + c.service->text(),
                               field_of(c.kind),
                               text_of(key) + " belongs to service " + winner.service->text()});
@@ -94,6 +96,7 @@ void FrontendContest::settle(core::TableBuilder& builder) {
     }
   }
   touched_.clear();
+  return reported;
 }
 
 void FrontendContest::append_report(std::vector<ReportLine>& lines) const {

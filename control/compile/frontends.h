@@ -27,7 +27,8 @@ class FrontendContest {
   void add(const core::FrontendKey& key, const Claim& claim);
   void remove(const core::FrontendKey& key, core::ServiceSlot slot, core::FrontendKind kind);
   /// Writes the winners of all keys touched since the last call into the builder.
-  void settle(core::TableBuilder& builder);
+  /// @return whether the report may be another.
+  bool settle(core::TableBuilder& builder);
   [[nodiscard]] bool claimed(const core::FrontendKey& key) const { return claims_.contains(key); }
   /// Lines about every contested frontend, in the order of the keys.
   void append_report(std::vector<ReportLine>& lines) const;

@@ -72,18 +72,41 @@ void check_cluster_ips(const model::Service& service, Reporter& report) {
   }
 }
 
+bool has_family(const model::Service& service, core::Family family) {
+  if (service.ip_families.empty()) {
+    const auto ip = core::parse_address(service.cluster_ip);
+    return ip && ip->family() == family;
+  }
+  const std::string wanted = family == core::Family::kIpv4 ? "IPv4" : "IPv6";
+  return std::find(service.ip_families.begin(), service.ip_families.end(), wanted) !=
+         service.ip_families.end();
+}
+
+/// Why an address leads nowhere; "" when it does not.
+std::string fault_of_frontend(const model::Service& service, const std::string& text) {
+  const auto ip = core::parse_address(text);
+  if (!ip) {
+    return "'" + text + "' is not an address: ignored";
+  }
+  return has_family(service, ip->family())
+             ? ""
+             : "'" + text + "' is of a family this Service does not have: ignored";
+}
+
 void check_frontend_addresses(const model::Service& service, Reporter& report) {
+  const auto check = [&](const std::string& text, const std::string& field) {
+    if (const auto fault = fault_of_frontend(service, text); !fault.empty()) {
+      report.warning(field, fault);
+    }
+  };
   for (std::size_t i = 0; i < service.external_ips.size(); ++i) {
-    if (!blank(service.external_ips[i]) && !core::parse_address(service.external_ips[i])) {
-      report.warning(indexed("spec.externalIPs", i),
-                     "'" + service.external_ips[i] + "' is not an address: ignored (S-2)");
+    if (!blank(service.external_ips[i])) {
+      check(service.external_ips[i], indexed("spec.externalIPs", i));
     }
   }
   for (std::size_t i = 0; i < service.load_balancer_ingress.size(); ++i) {
-    const std::string& ip = service.load_balancer_ingress[i].ip;
-    if (!ip.empty() && !core::parse_address(ip)) {
-      report.warning(indexed("status.loadBalancer.ingress", i, ".ip"),
-                     "'" + ip + "' is not an address: ignored");
+    if (!service.load_balancer_ingress[i].ip.empty()) {
+      check(service.load_balancer_ingress[i].ip, indexed("status.loadBalancer.ingress", i, ".ip"));
     }
   }
 }

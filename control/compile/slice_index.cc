@@ -21,7 +21,16 @@ std::set<model::ObjectName> SliceIndex::update(const model::ClusterState& state,
                                                const std::vector<model::ObjectName>& slices) {
   std::set<model::ObjectName> owners;
   for (const model::ObjectName& name : slices) {
-    if (const auto old = owner_.find(name); old != owner_.end()) {
+    const auto old = owner_.find(name);
+    const auto now = state.slices.find(name);
+    const auto owner = now == state.slices.end() ? std::nullopt : model::owner_of(now->second);
+    if (owner) {
+      owners.insert(*owner);
+    }
+    if (old != owner_.end() && owner == old->second) {
+      continue;
+    }
+    if (old != owner_.end()) {
       owners.insert(old->second);
       const auto set = slices_.find(old->second);
       set->second.erase(name);
@@ -30,11 +39,8 @@ std::set<model::ObjectName> SliceIndex::update(const model::ClusterState& state,
       }
       owner_.erase(old);
     }
-    if (const auto now = state.slices.find(name); now != state.slices.end()) {
+    if (owner) {
       put(now->second);
-      if (const auto owner = model::owner_of(now->second)) {
-        owners.insert(*owner);
-      }
     }
   }
   return owners;

@@ -143,20 +143,42 @@ void check_slice(const model::EndpointSlice& slice, Reporter& report) {
   }
 }
 
+namespace {
+
+/// What a slice of `family` contributes.
+std::vector<Address> read_slice(const model::EndpointSlice& slice, core::Family family,
+                                const NodeContext& node, Reporter& report) {
+  check_slice(slice, report);
+  warn_of_emptiness(slice, report);
+  std::vector<Address> addresses = addresses_of(slice, family, node, report);
+  warn_of_duplicates(addresses, report);
+  return addresses;
+}
+
+/// O-4, SL-1.
+bool is_taken(const model::EndpointSlice& slice, core::Family family) {
+  return !slice.labels.contains(kHeadlessLabel) && family_of(slice) == family;
+}
+
+}  // namespace
+
+void check_slice_of(core::Family family, const model::EndpointSlice& slice, Reporter& report) {
+  if (is_taken(slice, family)) {
+    (void)read_slice(slice, family, NodeContext{}, report);
+  }
+}
+
 MergedPorts merge_slices(const std::vector<const model::EndpointSlice*>& slices,
                          core::Family family, const NodeContext& node,
                          std::vector<ReportLine>& lines) {
   std::map<PortKey, std::vector<Candidate>> all;
   for (std::size_t s = 0; s < slices.size(); ++s) {
     const model::EndpointSlice& slice = *slices[s];
-    if (slice.labels.contains(kHeadlessLabel) || family_of(slice) != family) {  // O-4, SL-1
+    if (!is_taken(slice, family)) {
       continue;
     }
     Reporter report("endpointslice " + slice.name.text(), lines);
-    check_slice(slice, report);
-    warn_of_emptiness(slice, report);
-    const std::vector<Address> addresses = addresses_of(slice, family, node, report);
-    warn_of_duplicates(addresses, report);
+    const std::vector<Address> addresses = read_slice(slice, family, node, report);
     for (const model::SlicePort& p : slice.ports) {
       const auto protocol = parse_protocol(p.protocol);
       if (!p.name || !is_port(p.port.value_or(0)) || !protocol) {

@@ -34,5 +34,7 @@ using MergedPorts = std::map<PortKey, std::vector<MergedEndpoint>>;
 
 /// Faults that do not depend on the family: address type, protocols, port and weight ranges.
 void check_slice(const model::EndpointSlice& slice, Reporter& report);
+/// All that merge_slices() would report of this slice.
+void check_slice_of(core::Family family, const model::EndpointSlice& slice, Reporter& report);
 
 }  // namespace sluice::compile

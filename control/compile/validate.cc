@@ -15,7 +15,7 @@ std::vector<ReportLine> faults_of(const std::string& object, Check&& check) {
   std::vector<ReportLine> lines;
   {
     Reporter report(object, lines);
-    check(report, lines);
+    check(report);
   }
   std::erase_if(lines, [](const ReportLine& l) { return l.kind != ReportLine::Kind::kSkipped; });
   return lines;
@@ -30,21 +30,20 @@ void check_name(const std::string& name, Reporter& report) {
 }  // namespace
 
 std::vector<ReportLine> validate(const model::Service& service) {
-  return faults_of("service " + service.name.text(), [&](Reporter& report, auto&) {
-    (void)normalise(service, NodeContext{}, report);
-  });
+  return faults_of("service " + service.name.text(),
+                   [&](Reporter& report) { (void)normalise(service, NodeContext{}, report); });
 }
 
 std::vector<ReportLine> validate(const model::EndpointSlice& slice) {
   const std::string object = "endpointslice " + slice.name.text();
-  auto lines = faults_of(object, [&](Reporter& report, auto& all) {
+  auto lines = faults_of(object, [&](Reporter& report) {
     if (slice.name.ns.empty()) {
       report.invalid("metadata.namespace", "is empty");
     }
     check_name(slice.name.name, report);
     if (slice.address_type == "IPv4" || slice.address_type == "IPv6") {
       const auto family = slice.address_type == "IPv4" ? core::Family::kIpv4 : core::Family::kIpv6;
-      (void)merge_slices({&slice}, family, NodeContext{}, all);
+      check_slice_of(family, slice, report);
     } else {
       check_slice(slice, report);
     }
@@ -53,7 +52,7 @@ std::vector<ReportLine> validate(const model::EndpointSlice& slice) {
 }
 
 std::vector<ReportLine> validate(const model::Node& node) {
-  return faults_of("node " + node.name, [&](Reporter& report, auto&) {
+  return faults_of("node " + node.name, [&](Reporter& report) {
     check_name(node.name, report);
     for (std::size_t i = 0; i < node.pod_cidrs.size(); ++i) {
       if (!core::parse_cidr(node.pod_cidrs[i])) {
@@ -72,7 +71,7 @@ std::vector<ReportLine> validate(const model::Node& node) {
 }
 
 std::vector<ReportLine> validate(const model::ServiceCidr& cidr) {
-  return faults_of("servicecidr " + cidr.name, [&](Reporter& report, auto&) {
+  return faults_of("servicecidr " + cidr.name, [&](Reporter& report) {
     check_name(cidr.name, report);
     for (std::size_t i = 0; i < cidr.cidrs.size(); ++i) {
       if (!core::parse_cidr(cidr.cidrs[i])) {

@@ -55,7 +55,7 @@ void HealthFeed::pass_on(const publish::Standing& before, const publish::Standin
                       (now.in_force != before.in_force || now.source != before.source);
   if (synced) {
     server_.succeeded(source_of(now.source), now.in_force.version,
-                      node_port_binds(now.in_force.table->node()), *now.in_force.health_ports);
+                      node_port_binds(now.in_force.table->node()), now.in_force.health_ports.items());
   }
   // After a success that a newer change has overtaken: that one is pending from now on.
   if (now.behind()) {

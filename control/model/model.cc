@@ -135,6 +135,10 @@ ChangeSet apply(ClusterState& state, const Delta& delta) {
 }
 
 ChangeSet replace(ClusterState& state, ClusterState&& next) {
+  return exchange(state, next);
+}
+
+ChangeSet exchange(ClusterState& state, ClusterState& next) {
   Collector changes;
   compare(state.services, next.services, [&](const Service* b, const Service* a) {
     changes.service((b != nullptr ? b : a)->name);
@@ -144,9 +148,8 @@ ChangeSet replace(ClusterState& state, ClusterState&& next) {
   compare(state.nodes, next.nodes, [&](const Node*, const Node*) { changes.node(); });
   compare(state.service_cidrs, next.service_cidrs,
           [&](const ServiceCidr*, const ServiceCidr*) { changes.service_cidr(); });
-  const std::uint64_t version = state.version;
-  state = std::move(next);
-  state.version = version;
+  std::swap(state, next);
+  std::swap(state.version, next.version);
   return changes.finish(state);
 }
 

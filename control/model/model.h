@@ -162,7 +162,9 @@ struct ChangeSet {
 /// Thread: the owner of `state`.
 ChangeSet apply(ClusterState& state, const Delta& delta);
 /// Makes `state` hold exactly what `next` holds (a relist is a full replace); version as apply(),
-/// `next.version` is ignored.
+/// `next.version` is ignored. Afterwards `next` holds what `state` held.
+ChangeSet exchange(ClusterState& state, ClusterState& next);
+/// As exchange().
 ChangeSet replace(ClusterState& state, ClusterState&& next);
 
 /// The Service a slice belongs to (SL-2); nullopt: ignored.

@@ -44,10 +44,9 @@ void add_report(const model::ChangeSet& changes, const TableMaker& maker,
   const auto failed = maker.failed();
   if (!maker.report().lines.empty() || !failed.empty()) {
     const auto names = names_of(changes);
-    for (const auto& line : maker.report().lines) {
-      if (names.contains(line.object)) {
-        report.push_back(line);
-      }
+    for (const auto& name : names) {
+      const auto lines = maker.report().of(name);
+      report.insert(report.end(), lines.begin(), lines.end());
     }
     for (const auto& object : failed) {
       if (names.contains(object.object)) {

@@ -12,8 +12,8 @@
 namespace sluice::publish {
 
 /// Work for one thread, in order. Who waits for an answer is woken in any case: closing the queue
-/// drops what is left of it, and with it the promises. Thread: wait_until() and take() the worker's;
-/// the rest any.
+/// drops what is left of it, and with it the promises. Thread: wait_until() and take() the
+/// worker's; the rest any.
 class CommandQueue {
  public:
   using Clock = std::chrono::steady_clock;

@@ -76,12 +76,14 @@ class Publisher::Impl {
         return;
       }
       maker_.seed_version(std::max<std::uint64_t>(state.version, 1) - 1);
-      take(maker_.replace(std::move(state)), Status::Source::kRestored);
+      take(maker_.replace(state), Status::Source::kRestored);
     });
   }
 
   Answer replace(model::ClusterState next, std::optional<std::uint64_t> if_version) {
-    return ask([this, next = std::move(next), if_version]() mutable -> Answer {
+    // What is left of the former state goes with the command, on the caller's thread.
+    std::shared_ptr<const void> dropped;
+    return ask([this, next = std::move(next), if_version, dropped]() mutable -> Answer {
       if (if_version && *if_version != version()) {
         return refuse(Refused::Why::kOtherBase);
       }
@@ -89,9 +91,9 @@ class Publisher::Impl {
         maker_.seed_version(options_.first_version ? options_.first_version()
                                                    : unix_milliseconds());
       }
-      model::ChangeSet changes = maker_.replace(std::move(next));
+      model::ChangeSet changes = maker_.replace(next);
       if (!changes.empty()) {
-        mirror_.reset();
+        dropped = mirror_.reset();
       }
       return take(std::move(changes), Status::Source::kControlPlane);
     });
@@ -348,7 +350,7 @@ class Publisher::Impl {
   compile::IdRegistry ids_;
   TableMaker maker_;
   Status::Source source_ = Status::Source::kNone;
-  bool first_ = false;  ///< the first snapshot is to be compiled, also when it is empty
+  bool first_ = false;      ///< the first snapshot is to be compiled, also when it is empty
   model::ChangeSet taken_;  ///< by the command that runs
   std::vector<Waiting> answers_;
   StateMirror mirror_;

@@ -17,7 +17,7 @@ namespace sluice::publish {
 struct Edition {
   core::TablePtr table;       ///< null: none
   std::uint64_t version = 0;  ///< of the cluster state
-  HealthPorts health_ports;   ///< never null when there is a table
+  HealthPorts health_ports;
   bool operator==(const Edition&) const = default;
 };
 

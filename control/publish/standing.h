@@ -49,7 +49,7 @@ struct Status {
   std::string compile_error;  ///< why the newest state has no table; "" when it has
   std::vector<FailedObject> failed;
   std::size_t slots_in_use = 0, endpoint_ids_in_use = 0, ids_retired = 0;
-  std::vector<compile::ReportLine> report;
+  compile::SharedList<compile::ReportLine> report;
   std::vector<SinkStatus> sinks;
 };
 

@@ -29,14 +29,14 @@ void StateMirror::add(const model::Delta& delta) {
   reset();
 }
 
-void StateMirror::reset() {
+std::shared_ptr<const void> StateMirror::reset() {
   live_ = false;
-  std::vector<std::shared_ptr<const model::Delta>> dropped;
-  std::shared_ptr<Copy> copy;
   const std::lock_guard lock(mutex_);
-  dropped.swap(pending_);
-  copy.swap(copy_);
   pending_objects_ = 0;
+  auto dropped = std::make_shared<std::pair<std::shared_ptr<Copy>, Deltas>>();
+  dropped->first.swap(copy_);
+  dropped->second.swap(pending_);
+  return dropped;
 }
 
 void StateMirror::fill(const model::ClusterState& state) {
@@ -50,7 +50,7 @@ void StateMirror::fill(const model::ClusterState& state) {
 
 std::shared_ptr<const model::ClusterState> StateMirror::read() {
   const std::lock_guard reading(read_mutex_);
-  std::vector<std::shared_ptr<const model::Delta>> deltas;
+  Deltas deltas;
   std::shared_ptr<Copy> copy;
   {
     const std::lock_guard lock(mutex_);

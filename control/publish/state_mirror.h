@@ -28,7 +28,8 @@ class StateMirror {
   /// The owner applied `delta` to its state.
   void add(const model::Delta& delta);
   /// The owner's state became another; nothing is mirrored until fill().
-  void reset();
+  /// @return what is no longer needed: it takes a while to free a large state.
+  std::shared_ptr<const void> reset();
   [[nodiscard]] bool live() const { return live_; }
   /// Copies the whole state.
   void fill(const model::ClusterState& state);
@@ -37,6 +38,7 @@ class StateMirror {
   [[nodiscard]] std::shared_ptr<const model::ClusterState> read();
 
  private:
+  using Deltas = std::vector<std::shared_ptr<const model::Delta>>;
   struct Copy {
     model::ClusterState state;
     /// Handles given out and still held. Who sees 0 may change the state: nobody but read(), which
@@ -48,7 +50,7 @@ class StateMirror {
   std::mutex read_mutex_;
   std::mutex mutex_;  ///< guards what follows; never held for long; taken after read_mutex_
   std::shared_ptr<Copy> copy_;
-  std::vector<std::shared_ptr<const model::Delta>> pending_;
+  Deltas pending_;
   std::size_t pending_objects_ = 0;
 };
 

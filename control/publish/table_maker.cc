@@ -46,19 +46,13 @@ void remember(const Map& map, const Key& name, Undo& undo) {
   undo.emplace(name, at == map.end() ? std::nullopt : std::optional(at->second));
 }
 
-/// Notes every value that `next` lacks or has otherwise.
+/// Takes the former values of `names` out of `former`, unless earlier ones are noted.
 template <class Map, class Undo>
-void remember_difference(const Map& map, const Map& next, Undo& undo) {
-  for (const auto& [name, object] : map) {
-    const auto at = next.find(name);
-    if (at == next.end() || !(at->second == object)) {
-      remember(map, name, undo);
-    }
-  }
-  for (const auto& [name, object] : next) {
-    if (!map.contains(name)) {
-      remember(map, name, undo);
-    }
+void remember_values(Map& former, const std::vector<model::ObjectName>& names, Undo& undo) {
+  for (const auto& name : names) {
+    const auto at = former.find(name);
+    auto value = at == former.end() ? std::nullopt : std::optional(std::move(at->second));
+    undo.try_emplace(name, std::move(value));
   }
 }
 
@@ -108,14 +102,14 @@ std::unique_ptr<TableCompiler> make_table_compiler(compile::Profile profile,
   return std::make_unique<RealCompiler>(profile, ids);
 }
 
-void TableMaker::remember_before(const model::ClusterState& next) {
-  remember_difference(state_.services, next.services, undo_.services);
-  remember_difference(state_.slices, next.slices, undo_.slices);
-  if (!undo_.nodes && state_.nodes != next.nodes) {
-    undo_.nodes = state_.nodes;
+void TableMaker::remember_former(model::ClusterState& former, const model::ChangeSet& changes) {
+  remember_values(former.services, changes.services, undo_.services);
+  remember_values(former.slices, changes.slices, undo_.slices);
+  if (changes.nodes && !undo_.nodes) {
+    undo_.nodes = former.nodes;
   }
-  if (!undo_.service_cidrs && state_.service_cidrs != next.service_cidrs) {
-    undo_.service_cidrs = state_.service_cidrs;
+  if (changes.service_cidrs && !undo_.service_cidrs) {
+    undo_.service_cidrs = former.service_cidrs;
   }
 }
 
@@ -150,9 +144,9 @@ void TableMaker::note(model::ChangeSet changes) {
   changes_.service_cidrs = changes_.service_cidrs || changes.service_cidrs;
 }
 
-model::ChangeSet TableMaker::replace(model::ClusterState next) {
-  remember_before(next);
-  auto changes = model::replace(state_, std::move(next));
+model::ChangeSet TableMaker::replace(model::ClusterState& next) {
+  auto changes = model::exchange(state_, next);
+  remember_former(next, changes);
   note(changes);
   return changes;
 }
@@ -197,7 +191,7 @@ core::TablePtr TableMaker::try_compile(const model::ClusterState& state,
                                        : compiler_->full(state, config_, host_);
     if (compiled && compiled->table != nullptr) {
       report_ = std::move(compiled->report);
-      take_health_ports(std::move(compiled->health_ports));
+      health_ports_ = std::move(compiled->health_ports);
       last_reason_.clear();
       return compiled->table;
     }
@@ -207,13 +201,6 @@ core::TablePtr TableMaker::try_compile(const model::ClusterState& state,
   }
   ++failures_;
   return nullptr;
-}
-
-/// Equal ports stay the same object, so that who follows them sees at once that nothing changed.
-void TableMaker::take_health_ports(std::vector<compile::HealthPort> ports) {
-  if (health_ports_ == nullptr || *health_ports_ != ports) {
-    health_ports_ = std::make_shared<const std::vector<compile::HealthPort>>(std::move(ports));
-  }
 }
 
 model::ClusterState TableMaker::last_good() const {

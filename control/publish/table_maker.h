@@ -48,7 +48,7 @@ struct FailedObject {
 };
 
 /// Health-check node ports of one compile; shared with those who open them.
-using HealthPorts = std::shared_ptr<const std::vector<compile::HealthPort>>;
+using HealthPorts = compile::SharedList<compile::HealthPort>;
 
 /// State, compile and what to do when it fails. Thread: one.
 class TableMaker {
@@ -57,7 +57,9 @@ class TableMaker {
       : compiler_(std::move(compiler)), config_(std::move(config)) {}
 
   /// Change the state; @return what really differs. make() then takes it up.
-  model::ChangeSet replace(model::ClusterState next);
+  /// Afterwards `next` is what is left of the former state: it takes a while to free a large one.
+  model::ChangeSet replace(model::ClusterState& next);
+  model::ChangeSet replace(model::ClusterState&& next) { return replace(next); }
   model::ChangeSet apply(const model::Delta& delta);
   /// @return false: nothing differs.
   bool set_host(compile::HostState host);
@@ -74,7 +76,7 @@ class TableMaker {
   core::TablePtr retry_failed();
 
   [[nodiscard]] const compile::Report& report() const { return report_; }
-  /// Of the newest table; null before it.
+  /// Of the newest table.
   [[nodiscard]] const HealthPorts& health_ports() const { return health_ports_; }
   [[nodiscard]] std::vector<FailedObject> failed() const;
   /// Why the last compile failed as a whole; "" when it did not.
@@ -95,7 +97,7 @@ class TableMaker {
     std::optional<std::map<std::string, model::ServiceCidr>> service_cidrs;
   };
 
-  void remember_before(const model::ClusterState& next);
+  void remember_former(model::ClusterState& former, const model::ChangeSet& changes);
   void remember_before(const model::Delta& delta);
   void note(model::ChangeSet changes);
   [[nodiscard]] model::ClusterState last_good() const;
@@ -103,7 +105,6 @@ class TableMaker {
   core::TablePtr isolate();
   core::TablePtr add_groups(const std::vector<Group>& groups, std::size_t from, std::size_t to);
   core::TablePtr try_compile(const model::ClusterState& state, const model::ChangeSet* changes);
-  void take_health_ports(std::vector<compile::HealthPort> ports);
   void end_shadow_if_well();
 
   std::unique_ptr<TableCompiler> compiler_;

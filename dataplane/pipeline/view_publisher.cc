@@ -1,6 +1,7 @@
 #include "dataplane/pipeline/view_publisher.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace sluice::pipeline {
@@ -144,7 +145,9 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
                                   const ServicePort* after, const ForwardingTable& next) {
   if (after != nullptr) {
     for (const core::Endpoint& e : after->endpoints) {
-      backends_.add(backend_of(*after, e));
+      if (before == nullptr || before->find_endpoint(e.address, e.port) == nullptr) {
+        backends_.add(backend_of(*after, e));
+      }
     }
     reserve_ports_of(*after, true);
   }
@@ -155,13 +158,11 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
   Draining left;
   left.slot = slot;
   for (const core::Endpoint& e : before->endpoints) {
-    if (after != nullptr && after->find_endpoint(e.address, e.port) != nullptr) {
-      backends_.remove(backend_of(*before, e));
-      continue;
+    if (after == nullptr || after->find_endpoint(e.address, e.port) == nullptr) {
+      // It keeps its place in the book until its connections are gone.
+      left.backends.push_back(backend_of(*before, e));
+      left.endpoints.push_back(e.id);
     }
-    // It keeps its place in the book until its connections are gone.
-    left.backends.push_back(backend_of(*before, e));
-    left.endpoints.push_back(e.id);
   }
   const auto old_frontends = frontends_of(*before, next_.table->node());
   const auto new_frontends =
@@ -226,19 +227,16 @@ void ViewPublisher::drain_node_port(core::ServiceSlot slot, const ServicePort& b
 /// The same thing that left, came back and left again while its connections live takes one place,
 /// however often it does so.
 void ViewPublisher::start_draining(Draining left) {
-  const auto same = std::find_if(draining_.begin(), draining_.end(), [&](const Draining& d) {
-    return d.slot == left.slot && d.backends == left.backends && d.frontends == left.frontends;
+  auto& of_slot = draining_[left.slot];
+  const auto same = std::find_if(of_slot.begin(), of_slot.end(), [&](const Draining& d) {
+    return d.backends == left.backends && d.frontends == left.frontends;
   });
-  if (same == draining_.end()) {
-    draining_.push_back(std::move(left));
+  if (same == of_slot.end()) {
+    of_slot.push_back(std::move(left));
+    ++draining_count_;
     return;
   }
-  for (const L4Address& b : left.backends) {
-    backends_.remove(b);
-  }
-  for (const L4Address& f : left.frontends) {
-    departed_.remove(f);
-  }
+  forget(left);
   left.endpoints.insert(left.endpoints.end(), same->endpoints.begin(), same->endpoints.end());
   same->endpoints = without_duplicates(std::move(left.endpoints));
   same->left_at = left.left_at;
@@ -250,8 +248,8 @@ std::vector<core::EndpointId> ViewPublisher::endpoints_ever(core::ServiceSlot sl
   for (const core::Endpoint& e : block.endpoints) {
     ids.push_back(e.id);
   }
-  for (const Draining& d : draining_) {
-    if (d.slot == slot) {
+  if (const auto at = draining_.find(slot); at != draining_.end()) {
+    for (const Draining& d : at->second) {
       ids.insert(ids.end(), d.endpoints.begin(), d.endpoints.end());
     }
   }
@@ -267,19 +265,28 @@ bool ViewPublisher::drop_drained() {
     return std::all_of(d.endpoints.begin(), d.endpoints.end(),
                        [&](core::EndpointId id) { return counts_.active(id) == 0; });
   };
-  const auto gone = std::stable_partition(draining_.begin(), draining_.end(),
-                                          [&](const Draining& d) { return !drained(d); });
-  const bool any = gone != draining_.end();
-  for (auto d = gone; d != draining_.end(); ++d) {
-    for (const L4Address& b : d->backends) {
-      backends_.remove(b);
-    }
-    for (const L4Address& f : d->frontends) {
-      departed_.remove(f);
-    }
+  const std::size_t before = draining_count_;
+  for (auto of_slot = draining_.begin(); of_slot != draining_.end();) {
+    draining_count_ -= std::erase_if(of_slot->second, [&](const Draining& d) {
+      const bool gone = drained(d);
+      if (gone) {
+        forget(d);
+      }
+      return gone;
+    });
+    of_slot = of_slot->second.empty() ? draining_.erase(of_slot) : std::next(of_slot);
   }
-  draining_.erase(gone, draining_.end());
-  return any;
+  return draining_count_ != before;
+}
+
+/// Takes its places in the book back.
+void ViewPublisher::forget(const Draining& gone) {
+  for (const L4Address& b : gone.backends) {
+    backends_.remove(b);
+  }
+  for (const L4Address& f : gone.frontends) {
+    departed_.remove(f);
+  }
 }
 
 void ViewPublisher::update_announced(const ForwardingTable& next) {

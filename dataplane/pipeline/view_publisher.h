@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "dataplane/pipeline/connection_counts.h"
@@ -40,7 +41,7 @@ class ViewPublisher {
   [[nodiscard]] const core::TablePtr& table() const noexcept { return next_.table; }
   [[nodiscard]] std::uint64_t sequence() const noexcept { return next_.sequence; }
   /// Departed frontends and backends the book still holds.
-  [[nodiscard]] std::size_t draining() const noexcept { return draining_.size(); }
+  [[nodiscard]] std::size_t draining() const noexcept { return draining_count_; }
 
  private:
   /// Something that left the table while connections may still use it.
@@ -67,6 +68,7 @@ class ViewPublisher {
   void update_excluded();
   void update_source_pool(const core::ForwardingTable& next);
   bool drop_drained();
+  void forget(const Draining& gone);
   void freeze_book();
   void publish();
 
@@ -77,7 +79,8 @@ class ViewPublisher {
   std::uint32_t table_epoch_ = 0;
   L4AddressSetBuilder backends_;
   L4AddressSetBuilder departed_;
-  std::vector<Draining> draining_;
+  std::unordered_map<core::ServiceSlot, std::vector<Draining>> draining_;
+  std::size_t draining_count_ = 0;
   std::vector<std::uint16_t> reserved_;
   std::vector<std::uint32_t> port_users_ = std::vector<std::uint32_t>(65536);
   bool ports_changed_ = false;

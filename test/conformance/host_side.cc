@@ -109,7 +109,7 @@ void HostSide::run_once() {
       binds_ = http::node_port_binds(in_force_->node());
     }
     unopened_ = server_->succeeded(http::DataSource::kControlPlane, ++version_, binds_,
-                                   compiled.health_ports);
+                                   compiled.health_ports.items());
   }
 }
 
