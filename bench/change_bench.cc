@@ -173,11 +173,11 @@ void measure_changes(Bench& bench, std::size_t changes, Results& results) {
     answer.push_back(bench.answered());
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  std::printf("endpoint change, %zu times: in effect p50 %.3f p90 %.3f p99 %.3f max %.3f ms; "
-              "answered p50 %.3f p99 %.3f ms\n",
-              effect.size(), percentile(effect, 0.5), percentile(effect, 0.9),
-              percentile(effect, 0.99), percentile(effect, 1), percentile(answer, 0.5),
-              percentile(answer, 0.99));
+  std::printf(
+      "endpoint change, %zu times: in effect p50 %.3f p90 %.3f p99 %.3f max %.3f ms; "
+      "answered p50 %.3f p99 %.3f ms\n",
+      effect.size(), percentile(effect, 0.5), percentile(effect, 0.9), percentile(effect, 0.99),
+      percentile(effect, 1), percentile(answer, 0.5), percentile(answer, 0.99));
   results["endpoint_change_p99_ms"] = percentile(effect, 0.99);
 }
 
@@ -191,9 +191,10 @@ void measure_replaces(Bench& bench, std::size_t replaces, Results& results) {
     bench.cluster().change_all();
     all.push_back(bench.replace(last));
   }
-  std::printf("full snapshot, %zu times, median: one endpoint differs %.1f ms; one of every "
-              "Service differs %.1f ms\n",
-              one.size(), percentile(one, 0.5), percentile(all, 0.5));
+  std::printf(
+      "full snapshot, %zu times, median: one endpoint differs %.1f ms; one of every "
+      "Service differs %.1f ms\n",
+      one.size(), percentile(one, 0.5), percentile(all, 0.5));
   results["full_snapshot_ms"] = percentile(all, 0.5);
 }
 
