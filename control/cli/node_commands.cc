@@ -187,39 +187,46 @@ void split_name(NameFilter& filter) {
   }
 }
 
-Exit services(Client& client, const Output& output, NameFilter filter) {
+namespace {
+
+/// Lists what has a namespace and a name.
+template <class Request, class Page, class Start, class Rows, class Add>
+Exit list_named(Client& client, const Output& output, NameFilter filter, const char* what,
+                Start start, Rows rows, Columns columns, Add add) {
   split_name(filter);
   if (auto failure = client.unreachable()) {
     return output.fail(*failure);
   }
-  v1::ListServicesRequest request;
+  Request request;
   request.set_namespace_(filter.ns);
   request.set_name(filter.name);
   Call call(client);
-  auto stream = client.node().ListServices(&call.context(), request);
-  v1::ListServicesResponse page;
-  return list(
-      *stream, page, [](const auto& p) -> const auto& { return p.services(); }, call, output,
-      "services",
+  auto stream = start(client.node(), &call.context(), request);
+  Page page;
+  return list(*stream, page, rows, call, output, what, std::move(columns), add);
+}
+
+}  // namespace
+
+Exit services(Client& client, const Output& output, NameFilter filter) {
+  return list_named<v1::ListServicesRequest, v1::ListServicesResponse>(
+      client, output, std::move(filter), "services",
+      [](auto& node, auto* context, const auto& request) {
+        return node.ListServices(context, request);
+      },
+      [](const auto& p) -> const auto& { return p.services(); },
       Columns(
           {"SERVICE", "TYPE", "PROTO", "FRONTENDS", "SCHED", "MODE", "READY", "ACTIVE", "TOTAL"}),
       add_service);
 }
 
 Exit backends(Client& client, const Output& output, NameFilter filter) {
-  split_name(filter);
-  if (auto failure = client.unreachable()) {
-    return output.fail(*failure);
-  }
-  v1::ListBackendsRequest request;
-  request.set_namespace_(filter.ns);
-  request.set_name(filter.name);
-  Call call(client);
-  auto stream = client.node().ListBackends(&call.context(), request);
-  v1::ListBackendsResponse page;
-  return list(
-      *stream, page, [](const auto& p) -> const auto& { return p.backends(); }, call, output,
-      "backends",
+  return list_named<v1::ListBackendsRequest, v1::ListBackendsResponse>(
+      client, output, std::move(filter), "backends",
+      [](auto& node, auto* context, const auto& request) {
+        return node.ListBackends(context, request);
+      },
+      [](const auto& p) -> const auto& { return p.backends(); },
       Columns({"SERVICE", "PROTO", "BACKEND", "STATE", "WEIGHT", "LOCAL", "ACTIVE", "TOTAL"}),
       add_backend);
 }

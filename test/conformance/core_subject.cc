@@ -9,6 +9,7 @@
 #include "dataplane/core/sched/pick.h"
 #include "test/conformance/affinity_memory.h"
 #include "test/conformance/case_cluster.h"
+#include "test/conformance/case_text.h"
 #include "test/conformance/compute_cases.h"
 #include "test/conformance/explain_check.h"
 #include "test/support/net_namespace.h"
@@ -34,21 +35,6 @@ std::string text_of(core::FlowVerdict verdict) {
       return "pass";
   }
   return "?";
-}
-
-core::Protocol protocol_of(const std::string& text) {
-  if (text == "UDP") {
-    return core::Protocol::kUdp;
-  }
-  return text == "SCTP" ? core::Protocol::kSctp : core::Protocol::kTcp;
-}
-
-std::string join(const std::set<std::string>& items) {
-  std::string out;
-  for (const std::string& item : items) {
-    out += (out.empty() ? "" : " ") + item;
-  }
-  return "{" + out + "}";
 }
 
 /// One case in progress.

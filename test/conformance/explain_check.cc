@@ -4,18 +4,12 @@
 #include <set>
 #include <string_view>
 
+#include "test/conformance/case_text.h"
+
 namespace sluice::conformance {
 namespace {
 
 using Names = std::set<std::string>;
-
-std::string join(const Names& names) {
-  std::string out;
-  for (const std::string& name : names) {
-    out += (out.empty() ? "" : " ") + name;
-  }
-  return "{" + out + "}";
-}
 
 class Check {
  public:

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "test/conformance/case_text.h"
+
 namespace sluice::conformance {
 namespace {
 
@@ -20,21 +22,6 @@ constexpr std::size_t kReturnsPerEndpoint = 12;
 /// Below the ports of hosts' own connections, of node ports and of source translation.
 constexpr std::uint16_t kFirstClientPort = 10000;
 constexpr std::uint16_t kClientPorts = 19000;
-
-core::Protocol protocol_of(const std::string& text) {
-  if (text == "UDP") {
-    return core::Protocol::kUdp;
-  }
-  return text == "SCTP" ? core::Protocol::kSctp : core::Protocol::kTcp;
-}
-
-std::string join(const std::set<std::string>& items) {
-  std::string out;
-  for (const std::string& item : items) {
-    out += (out.empty() ? "" : " ") + item;
-  }
-  return "{" + out + "}";
-}
 
 std::optional<std::uint32_t> seconds_of(const std::string& affinity) {
   if (affinity.empty() || affinity == "none") {

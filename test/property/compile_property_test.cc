@@ -87,6 +87,39 @@ Compiled from_scratch(const model::ClusterState& state, const compile::NodeConfi
   return compiled ? *compiled : Compiled{};
 }
 
+/// A random cluster on a random node, compiled change by change.
+struct Incremental {
+  explicit Incremental(std::uint64_t seed) : random(seed) {}
+
+  core::Result<Compiled> take(const model::ChangeSet& changes) {
+    return compiler.update(state, changes, config, host);
+  }
+  /// A delta, or now and then a full replace by a few objects.
+  model::ChangeSet change() {
+    if (!random.chance(4)) {
+      return model::apply(state, random_change(random));
+    }
+    model::ClusterState next = random.chance(50) ? state : model::ClusterState{};
+    for (int i = 0; i < 6; ++i) {
+      model::apply(next, random_change(random));
+    }
+    return model::replace(state, std::move(next));
+  }
+  void expect_as_from_scratch(const Compiled& got) const {
+    const Compiled wanted = from_scratch(state, config, host);
+    EXPECT_EQ(core::to_text(*wanted.table), core::to_text(*got.table));
+    EXPECT_EQ(wanted.health_ports, got.health_ports);
+    EXPECT_EQ(text_of(wanted.report), text_of(got.report));
+  }
+
+  test::RandomCluster random;
+  compile::NodeConfig config = random.config();
+  compile::HostState host = random.host();
+  model::ClusterState state;
+  compile::IdRegistry ids{compile::IdRegistry::Limits{}};
+  compile::Compiler compiler{Profile::kNftables, ids};
+};
+
 /// (printed name, protocol, family, "ip:port") -> id
 using Ids =
     std::map<std::tuple<std::string, core::Protocol, core::Family, std::string>, core::EndpointId>;
@@ -112,34 +145,28 @@ void expect_ids_stable(const Ids& before, const Ids& after) {
   }
 }
 
+// Services, slices, Nodes, ServiceCIDRs, the configuration and the host's addresses change in any
+// sequence, by deltas and by full replaces.
 TEST(CompileProperty, IncrementalEqualsFromScratch) {
   for (const std::uint64_t seed : seeds()) {
     SCOPED_TRACE("SLUICE_SEED=" + std::to_string(seed));
-    test::RandomCluster random(seed);
-    compile::NodeConfig config = random.config();
-    compile::HostState host = random.host();
-    model::ClusterState state;
-    compile::IdRegistry ids({});
-    compile::Compiler compiler(Profile::kNftables, ids);
+    Incremental run(seed);
     Ids last_ids;
     for (int step = 0; step < kStepsPerRun && !testing::Test::HasFailure(); ++step) {
       SCOPED_TRACE("step " + std::to_string(step));
-      const model::ChangeSet changes = model::apply(state, random_change(random));
-      config = random.chance(3) ? random.config() : config;
-      host = random.chance(5) ? random.host() : host;
-      const auto got = compiler.update(state, changes, config, host);
+      const model::ChangeSet changes = run.change();
+      run.config = run.random.chance(3) ? run.random.config() : run.config;
+      run.host = run.random.chance(5) ? run.random.host() : run.host;
+      const auto got = run.take(changes);
       ASSERT_TRUE(got.has_value()) << got.error().message;
-      const Compiled wanted = from_scratch(state, config, host);
-      EXPECT_EQ(core::to_text(*wanted.table), core::to_text(*got->table));
-      EXPECT_EQ(wanted.health_ports, got->health_ports);
-      EXPECT_EQ(text_of(wanted.report), text_of(got->report));
+      run.expect_as_from_scratch(*got);
       const auto sound = core::check_table(*got->table);
       EXPECT_TRUE(sound.has_value()) << sound.error().message;
       Ids now = ids_of(*got->table);
       expect_ids_stable(last_ids, now);
       last_ids = std::move(now);
-      ids.release_unused(got->table->generation(),
-                         [&](core::EndpointId) { return random.chance(50); });
+      run.ids.release_unused(got->table->generation(),
+                             [&](core::EndpointId) { return run.random.chance(50); });
     }
   }
 }
@@ -191,22 +218,15 @@ TEST(CompileProperty, OrderOfObjectsDoesNotMatter) {
 TEST(CompileProperty, ReplaceEqualsFromScratch) {
   for (const std::uint64_t seed : seeds()) {
     SCOPED_TRACE("SLUICE_SEED=" + std::to_string(seed));
-    test::RandomCluster random(seed);
-    const compile::NodeConfig config = random.config();
-    const compile::HostState host = random.host();
-    model::ClusterState state;
-    compile::IdRegistry ids({});
-    compile::Compiler compiler(Profile::kNftables, ids);
+    Incremental run(seed);
     for (int round = 0; round < 8; ++round) {
       model::ClusterState next;
       for (int i = 0; i < 20; ++i) {
-        model::apply(next, random_change(random));
+        model::apply(next, random_change(run.random));
       }
-      const auto changes = model::replace(state, std::move(next));
-      const auto got = compiler.update(state, changes, config, host);
+      const auto got = run.take(model::replace(run.state, std::move(next)));
       ASSERT_TRUE(got.has_value()) << got.error().message;
-      EXPECT_EQ(core::to_text(*from_scratch(state, config, host).table),
-                core::to_text(*got->table));
+      run.expect_as_from_scratch(*got);
     }
   }
 }
@@ -214,16 +234,10 @@ TEST(CompileProperty, ReplaceEqualsFromScratch) {
 TEST(CompileProperty, EpochGrowsExactlyWhenADestinationLeaves) {
   for (const std::uint64_t seed : seeds()) {
     SCOPED_TRACE("SLUICE_SEED=" + std::to_string(seed));
-    test::RandomCluster random(seed);
-    const compile::NodeConfig config = random.config();
-    const compile::HostState host = random.host();
-    model::ClusterState state;
-    compile::IdRegistry ids({});
-    compile::Compiler compiler(Profile::kNftables, ids);
+    Incremental run(seed);
     core::TablePtr before = std::make_shared<const core::ForwardingTable>();
     for (int step = 0; step < kStepsPerRun; ++step) {
-      const auto changes = model::apply(state, random_change(random));
-      const auto got = compiler.update(state, changes, config, host);
+      const auto got = run.take(model::apply(run.state, random_change(run.random)));
       ASSERT_TRUE(got.has_value()) << got.error().message;
       const core::TableDiff diff = core::diff(*before, *got->table);
       const bool service_left = !diff.removed.empty();

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "control/compile/node_context.h"
 #include "dataplane/core/fwd/invariants.h"
 #include "test/support/small_cluster.h"
 
@@ -142,6 +141,56 @@ TEST_F(CompilerTest, BadObjectsStopNoOther) {
   EXPECT_GE(last_.report.lines.size(), 6U);
 }
 
+// Each kind of bad input is named with its object and field, and the Service beside it works.
+TEST_F(CompilerTest, EveryFaultIsReportedWithTheNameOfItsObject) {
+  model::Delta d;
+  d.services = {test::service("good", "10.43.0.1"), test::service("bad", "10.43.0.2")};
+  d.services[1].ports.push_back({"zero", "TCP", 0, 0, "", ""});
+  d.services[1].load_balancer_source_ranges = {"10.0.0.0/99"};
+  d.services[1].external_ips = {"2001:db8::1"};
+  d.slices = {test::slice("good", {"10.42.1.1"}),
+              test::slice("bad", {"10.42.1.2", "10.42.1.2", "2001:db8::2", "rubbish"}),
+              test::slice("bad", {}, "empty"), test::slice("bad", {"10.42.1.3"}, "zero")};
+  d.slices[3].ports[0].port = 0;
+  const auto table = update(d);
+  ASSERT_EQ(2U, table->service_count());
+  EXPECT_EQ(1U, at(table, 0).cluster.size());
+  EXPECT_EQ(1U, at(table, 1).cluster.size());
+  const auto reported = [&](const std::string& object, const std::string& field) {
+    const auto lines = last_.report.of(object);
+    return std::any_of(lines.begin(), lines.end(), [&](const auto& l) { return l.field == field; });
+  };
+  EXPECT_TRUE(reported("service shop/bad", "spec.ports[1].port"));
+  EXPECT_TRUE(reported("service shop/bad", "spec.loadBalancerSourceRanges[0]"));
+  EXPECT_TRUE(reported("service shop/bad", "spec.externalIPs[0]"));
+  EXPECT_TRUE(reported("endpointslice shop/bad-a", "endpoints"));  // named twice
+  EXPECT_TRUE(reported("endpointslice shop/bad-a", "endpoints[2].addresses[0]"));
+  EXPECT_TRUE(reported("endpointslice shop/bad-a", "endpoints[3].addresses[0]"));
+  EXPECT_TRUE(reported("endpointslice shop/bad-empty", "endpoints"));
+  EXPECT_TRUE(reported("endpointslice shop/bad-zero", "ports[0].port"));
+  EXPECT_TRUE(last_.report.of("service shop/good").empty());
+}
+
+// A change costs what it changes, however long the lists of the cluster are.
+TEST_F(CompilerTest, ReportAndHealthPortsAreHandedOnWhileTheyStay) {
+  auto edge = test::service("edge", "10.43.0.1");
+  edge.type = "LoadBalancer";
+  edge.external_traffic_policy = "Local";
+  edge.health_check_node_port = 32000;
+  edge.external_ips = {"rubbish"};
+  put(edge);
+  const Compiled before = last_;
+  ASSERT_FALSE(before.report.lines.empty());
+  ASSERT_FALSE(before.health_ports.empty());
+  put(test::service("other", "10.43.0.2"));
+  EXPECT_TRUE(last_.report.lines.shares(before.report.lines));
+  EXPECT_TRUE(last_.health_ports.shares(before.health_ports));
+  edge.external_ips.clear();
+  put(edge);
+  EXPECT_TRUE(last_.report.lines.empty());
+  EXPECT_EQ(before.health_ports, last_.health_ports);
+}
+
 TEST_F(CompilerTest, AnnouncedAreVipsAndExternalIpsInsideTheListAndNeverClusterIps) {  // F37
   node_.config.announce = {test::cidr("203.0.113.0/24"), test::cidr("10.0.0.0/8")};
   auto s = test::service("cart", "10.43.0.1");
@@ -200,26 +249,6 @@ TEST_F(CompilerTest, ServiceThatBecomesEmptyIsStillThere) {
   const auto table = update(gone);
   EXPECT_EQ(1U, table->service_count());
   EXPECT_FALSE(at(table, 0).has_any);
-}
-
-TEST(NodeContext, NodeObjectCompletesTheConfiguration) {  // NP-2
-  NodeConfig config;
-  config.node_name = "kestrel";
-  model::Node node;
-  node.addresses = {{"Hostname", "kestrel"},
-                    {"ExternalIP", "198.51.100.1"},
-                    {"InternalIP", "192.0.2.11"},
-                    {"ExternalIP", "2001:db8::1"}};
-  node.labels["topology.kubernetes.io/zone"] = "west";
-  const NodeContext c = resolve_node(config, &node, Profile::kNftables);
-  EXPECT_EQ(test::ip("192.0.2.11"), c.node_ip4);
-  EXPECT_EQ(test::ip("2001:db8::1"), c.node_ip6);
-  EXPECT_EQ("west", c.zone);
-  config.node_addresses = {test::ip("192.0.2.99")};
-  config.zone = "east";
-  const NodeContext own = resolve_node(config, &node, Profile::kNftables);
-  EXPECT_EQ(test::ip("192.0.2.99"), own.node_ip4);
-  EXPECT_EQ("east", own.zone);
 }
 
 TEST_F(CompilerTest, SourcePortsDefaultByTheKindOfAddress) {
