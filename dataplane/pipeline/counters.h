@@ -55,6 +55,8 @@ enum class CounterClass : std::uint8_t {
   X(kRuleNoLocalEndpoints, "rule_no_local_endpoints", kDrop, "policy Local, none here (N-2)")    \
   X(kRuleNoEndpoints, "rule_no_endpoints", kDrop, "no endpoints and the rule says drop")         \
   X(kRuleStrayServiceCidr, "rule_stray_service_cidr", kDrop, "inside a ServiceCIDR (P-7)")       \
+  X(kRuleMartianSource, "rule_martian_source", kDrop,                                            \
+    "from the wire, with an address of a Service as its source")                                 \
   X(kRuleOther, "rule_other", kDrop, "dropped by another rule")                                  \
   X(kConnTableFull, "conn_table_full", kDrop, "no room for a new connection")                    \
   X(kConnNewFlowBudget, "conn_new_flow_budget", kDrop, "too many new flows under overload")      \

@@ -127,6 +127,12 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
   }
   const core::Flow flow = flow_of(i, tuple);
   const core::Decision decision = core::decide(*tables_->table, flow);
+  // What passes is judged by the host. An answer would only be one more stray packet.
+  if (decision.verdict != core::FlowVerdict::kPass && p.origin == Origin::kWire &&
+      tables_->book->is_service_address(tuple.src)) {
+    drop(p, Counter::kRuleMartianSource);
+    return;
+  }
   if (decision.verdict != core::FlowVerdict::kForward) {
     refuse(i, decision);
     return;

@@ -150,11 +150,13 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
       }
     }
     reserve_ports_of(*after, true);
+    own_addresses_of(*after, true);
   }
   if (before == nullptr) {
     return;
   }
   reserve_ports_of(*before, false);
+  own_addresses_of(*before, false);
   Draining left;
   left.slot = slot;
   for (const core::Endpoint& e : before->endpoints) {
@@ -221,6 +223,19 @@ void ViewPublisher::drain_node_port(core::ServiceSlot slot, const ServicePort& b
     left.endpoints = endpoints_ever(slot, block);
     left.left_at = next_.sequence + 1;
     start_draining(std::move(left));
+  }
+}
+
+void ViewPublisher::own_addresses_of(const ServicePort& block, bool add) {
+  const auto change = [&](const core::IpAddress& address) {
+    const L4Address whole = SteeringBook::whole_address(address);
+    add ? own_.add(whole) : own_.remove(whole);
+  };
+  if (!block.cluster_ip.is_unspecified()) {
+    change(block.cluster_ip);
+  }
+  for (const core::IpAddress& vip : block.load_balancer_vips) {
+    change(vip);
   }
 }
 
@@ -305,6 +320,10 @@ void ViewPublisher::update_announced(const ForwardingTable& next) {
   for (const core::IpAddress& address : wanted) {
     const Announced* known = find_announced(next_, address);
     list->push_back({address, known != nullptr ? known->since : next_.sequence + 1});
+    own_.add(SteeringBook::whole_address(address));
+  }
+  for (const Announced& one : *next_.announced) {
+    own_.remove(SteeringBook::whole_address(one.address));
   }
   next_.announced = std::move(list);
 }
@@ -356,8 +375,8 @@ void ViewPublisher::update_excluded() {
 }
 
 void ViewPublisher::freeze_book() {
-  next_.book =
-      std::make_shared<const SteeringBook>(SteeringBook{backends_.freeze(), departed_.freeze()});
+  next_.book = std::make_shared<const SteeringBook>(
+      SteeringBook{backends_.freeze(), departed_.freeze(), own_.freeze()});
 }
 
 void ViewPublisher::publish() {

@@ -58,6 +58,7 @@ class ViewPublisher {
   void take_over_node_addresses(const core::ForwardingTable& next);
   void drain_node_port(core::ServiceSlot slot, const core::ServicePort& block,
                        const std::vector<core::IpAddress>& addresses);
+  void own_addresses_of(const core::ServicePort& block, bool add);
   void start_draining(Draining left);
   /// Ids of the block's endpoints and of those that left it and still drain.
   [[nodiscard]] std::vector<core::EndpointId> endpoints_ever(core::ServiceSlot slot,
@@ -79,6 +80,7 @@ class ViewPublisher {
   std::uint32_t table_epoch_ = 0;
   L4AddressSetBuilder backends_;
   L4AddressSetBuilder departed_;
+  L4AddressSetBuilder own_;  ///< addresses of Services
   std::unordered_map<core::ServiceSlot, std::vector<Draining>> draining_;
   std::size_t draining_count_ = 0;
   std::vector<std::uint16_t> reserved_;

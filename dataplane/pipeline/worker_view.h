@@ -81,6 +81,8 @@ class WorkerView {
   [[nodiscard]] virtual std::vector<WorkerStatus> workers() const = 0;
   [[nodiscard]] virtual std::vector<PortStatus> ports() const = 0;
   [[nodiscard]] virtual std::vector<CounterValue> counters() const = 0;
+  /// Why the node does not serve in full although every worker runs; one line. @return "": it does.
+  [[nodiscard]] virtual std::string degraded() const { return ""; }
   /// Sum over workers for one endpoint.
   [[nodiscard]] virtual EndpointUse endpoint_use(core::EndpointId id) const = 0;
   /// The worker a request of this client address and port belongs to. @return nullopt: unknown.

@@ -40,6 +40,49 @@ TEST_F(RefuseTest, UnmatchedTrafficToAVipIsTheHosts) {
   EXPECT_EQ(count(Counter::kHostPass), 2u);
 }
 
+// F103: nobody on the wire has an address of a Service, so such a packet opens nothing.
+TEST_F(RefuseTest, SourcesThatAreServiceAddressesOpenNothing) {
+  const std::vector<Bytes> frames = {
+      tcp4(kVip, "10.96.0.1", 40000, 80, kSyn),
+      tcp4("203.0.113.53", kVip, 40000, 80, kSyn),
+      udp4("10.96.0.1", "203.0.113.53", 40000, 53),
+      tcp6(kVip6, "fd00:96::1", 40000, 80, kSyn),
+      PacketBuilder().eth().ipv4(kVip, "203.0.113.53").id(7).fragment(0, true).udp(4000, 53)
+          .payload(64).build()};
+  for (const Bytes& frame : frames) {
+    const auto before = count(Counter::kRuleMartianSource);
+    EXPECT_TRUE(group_.exchange(0, frame).empty());
+    EXPECT_EQ(count(Counter::kRuleMartianSource), before + 1) << PacketView(frame).flow();
+  }
+  EXPECT_EQ(group_.connections(), 0u);
+  EXPECT_TRUE(group_.take_to_host().empty());
+}
+
+TEST_F(RefuseTest, ServiceAddressesAsSourcesGetNoResetEither) {
+  tables_.services["web"].endpoints = {};
+  apply();
+  EXPECT_TRUE(sent(0, tcp4("203.0.113.53", kVip, 40000, 80, kSyn)).empty());
+  EXPECT_EQ(count(Counter::kRuleMartianSource), 1u);
+}
+
+TEST_F(RefuseTest, TheHostItselfMaySendFromAServiceAddress) {
+  group_.inject(0, tcp4("203.0.113.53", kVip, 40000, 80, kSyn), 0, pipeline::Origin::kHost);
+  group_.settle();
+  EXPECT_EQ(group_.take_sent().size(), 1u);
+  EXPECT_EQ(count(Counter::kRuleMartianSource), 0u);
+}
+
+// The address may be given to a host afterwards.
+TEST_F(RefuseTest, TheAddressOfAServiceThatLeftIsAClientLikeAnyOther) {
+  tables_.announce_vips = true;
+  apply();
+  tables_.services.erase("dns");
+  apply();
+  group_.settle();
+  (void)group_.take_sent();  // announcements
+  EXPECT_EQ(sent(0, tcp4("203.0.113.53", kVip, 40000, 80, kSyn)).size(), 1u);
+}
+
 TEST_F(RefuseTest, StrayClusterIpTrafficIsRefused) {
   const auto reset = group_.exchange(0, tcp4(kClient, "10.96.0.1", 40000, 81, kSyn));
   ASSERT_EQ(flows(reset), Flows{"tcp 10.96.0.1:81 > 198.51.100.7:40000"});
