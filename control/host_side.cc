@@ -31,6 +31,7 @@ core::Result<std::unique_ptr<HostSide>> HostSide::start(const conf::Config& conf
   if (auto done = side->set_up(config); !done) {
     return tl::make_unexpected(done.error());
   }
+  side->keeper_ = side->make_keeper(config);
   if (auto done = side->follow(); !done) {
     return tl::make_unexpected(done.error());
   }
@@ -71,12 +72,36 @@ core::Result<void> HostSide::set_up(const conf::Config& config) {
   return {};
 }
 
+std::unique_ptr<TapKeeper> HostSide::make_keeper(const conf::Config& config) {
+  std::vector<TapKeeper::Tap> taps;
+  std::vector<kni::InterfaceSetup> setups;
+  const std::vector<std::string> names = group_.tap_names();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    taps.push_back({config.ports[i].name, names[i]});
+    setups.push_back(interface_setup(config.ports[i]));
+  }
+  TapKeeper::Calls calls;
+  calls.remake = [this](std::size_t port) { return group_.remake_tap(port); };
+  calls.set_up = [names, setups = std::move(setups)](std::size_t port) {
+    return kni::set_up_interface(names[port], setups[port]);
+  };
+  calls.fault = [this](std::size_t port, std::string fault) {
+    group_.set_host_fault(port, std::move(fault));
+  };
+  calls.warn = calls_.warn;
+  return std::make_unique<TapKeeper>(std::move(taps), std::move(calls));
+}
+
 core::Result<void> HostSide::follow() {
   kni::MirrorEvents events;
   events.addresses = [this](const auto& addresses) { take_addresses(addresses); };
   events.routes = [this](const auto& routes) { take_routes(routes); };
   events.neighbour = [this](const auto& neighbour) { take_neighbour(neighbour); };
+  events.tap = [this](const kni::TapChange& change) {
+    keeper_->changed(change, TapKeeper::Clock::now());
+  };
   events.wishes = [this](std::vector<kni::NeighbourWish>& out) {
+    keeper_->retry(TapKeeper::Clock::now());
     std::vector<pipeline::NeighbourRequest> requests;
     group_.take_requests(requests);
     for (const pipeline::NeighbourRequest& request : requests) {

@@ -8,6 +8,7 @@
 
 #include "conf/config.h"
 #include "control/compile/compile.h"
+#include "control/tap_keeper.h"
 #include "dataplane/dpdk/worker_group.h"
 #include "kni/exception/announce_routes.h"
 #include "kni/exception/mirror.h"
@@ -16,7 +17,8 @@
 namespace sluice::daemon {
 
 /// Joins the host's network stack and the workers: taps get their addresses and routes, what the
-/// kernel says goes to workers and publisher, what workers ask for goes to the kernel.
+/// kernel says goes to workers and publisher, what workers ask for goes to the kernel. Taps that go
+/// or were down are mended.
 /// Thread: main; callbacks run on the mirror's thread.
 class HostSide {
  public:
@@ -41,6 +43,7 @@ class HostSide {
   HostSide(dpdk::WorkerGroup& group, Calls calls) : group_(group), calls_(std::move(calls)) {}
   core::Result<void> set_up(const conf::Config& config);
   core::Result<void> follow();
+  [[nodiscard]] std::unique_ptr<TapKeeper> make_keeper(const conf::Config& config);
   void take_addresses(const std::vector<kni::HostAddress>& addresses);
   void take_routes(const std::vector<kni::HostRoute>& routes);
   void take_neighbour(const kni::HostNeighbour& neighbour);
@@ -50,6 +53,7 @@ class HostSide {
   Calls calls_;
   std::optional<kni::ReservedPorts> reserved_;
   std::unique_ptr<kni::AnnounceRoutes> announce_routes_;
+  std::unique_ptr<TapKeeper> keeper_;
   std::unique_ptr<kni::Mirror> mirror_;
 };
 

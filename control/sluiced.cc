@@ -146,7 +146,7 @@ core::Result<void> wait_for_end(const dpdk::WorkerGroup& group,
     if (!group.healthy()) {
       return tl::make_unexpected(core::Error{"a worker ended by itself"});
     }
-    if (const auto health = publisher.health(); !health.ok) {
+    if (const auto health = publisher.health(); !health.ok && health.fatal) {
       return tl::make_unexpected(core::Error{health.reason});
     }
   }

@@ -164,6 +164,9 @@ class Publisher::Impl {
           return {false, "worker " + std::to_string(worker.worker) + " does not run"};
         }
       }
+      if (std::string fault = view_->degraded(); !fault.empty()) {
+        return {false, std::move(fault), false};
+      }
     }
     return {};
   }

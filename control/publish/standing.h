@@ -56,6 +56,7 @@ struct Status {
 struct Health {
   bool ok = true;
   std::string reason;  ///< one line when !ok
+  bool fatal = true;   ///< when !ok: only a new start helps
 };
 
 /// How far the sinks have come, for those who follow them.

@@ -95,6 +95,31 @@ void WorkerGroup::set_reserved_ports(std::vector<std::uint16_t> ports) {
   publisher_->set_reserved_ports(std::move(ports));
 }
 
+core::Result<void> WorkerGroup::remake_tap(std::size_t port) {
+  auto fresh = Tap::create(taps_[port].name(), plans_[port].settings.mtu);
+  if (!fresh) {
+    return tl::make_unexpected(fresh.error());
+  }
+  if (auto done = fresh->set_mac(ports_[port]->mac()); !done) {
+    return done;
+  }
+  return taps_[port].replace_by(std::move(*fresh));
+}
+
+void WorkerGroup::set_host_fault(std::size_t port, std::string fault) {
+  const std::lock_guard lock(faults_mutex_);
+  host_faults_[port] = std::move(fault);
+}
+
+std::string WorkerGroup::degraded() const {
+  const std::lock_guard lock(faults_mutex_);
+  std::string all;
+  for (const std::string& fault : host_faults_) {
+    all += (all.empty() || fault.empty() ? "" : "; ") + fault;
+  }
+  return all;
+}
+
 void WorkerGroup::take_requests(std::vector<pipeline::NeighbourRequest>& out) {
   places_->turn_over(publisher_->cell(), [this] {
     const std::lock_guard lock(publish_mutex_);

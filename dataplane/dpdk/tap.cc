@@ -89,6 +89,13 @@ core::Result<void> Tap::set_mac(const core::MacAddress& mac) const {
   return {};
 }
 
+core::Result<void> Tap::replace_by(Tap fresh) const {
+  if (dup3(fresh.fd(), fd(), O_CLOEXEC) < 0) {
+    return tl::make_unexpected(failure(name_, "taking its new descriptor"));
+  }
+  return {};
+}
+
 TapThread::TapThread(std::vector<const Tap*> taps, HostRings& rings, rte_mempool* pool)
     : taps_(std::move(taps)), rings_(rings), pool_(pool) {}
 
@@ -140,6 +147,15 @@ void TapThread::wait(unsigned idle_rounds) noexcept {
   }
   const timespec timeout{0, idle_rounds < kShortRounds ? kShort : kLong};
   (void)ppoll(polled.data(), count, &timeout, nullptr);
+  bool readable = false;
+  bool broken = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    readable = readable || (polled[i].revents & POLLIN) != 0;
+    broken = broken || (polled[i].revents & (POLLERR | POLLHUP)) != 0;
+  }
+  if (broken && !readable) {
+    (void)ppoll(nullptr, 0, &timeout, nullptr);
+  }
 }
 
 std::size_t TapThread::step() noexcept {

@@ -27,6 +27,9 @@ class Tap {
   [[nodiscard]] static core::Result<Tap> create(const std::string& name, std::uint16_t mtu);
   /// Gives it the port's MAC address, before it is brought up.
   core::Result<void> set_mac(const core::MacAddress& mac) const;
+  /// Puts `fresh`, made in place of a tap that somebody deleted, behind the descriptor of this one:
+  /// whoever reads and writes it need not be told. Thread: any.
+  core::Result<void> replace_by(Tap fresh) const;
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
@@ -46,7 +49,8 @@ class Tap {
 // worker gets a frame of the host is a cheap hash of its addresses: any worker will do (the owner
 // procedure runs), the same one for one flow keeps its order. Busy it does not wait; else it waits
 // for the taps with a time-out that grows from 50 us to 1 ms, which is what a frame towards the
-// host may wait after a pause.
+// host may wait after a pause. A tap that somebody deleted is ready for ever, with an error: it
+// must not end a wait.
 
 /// Moves frames between taps and workers. Thread: step() by one thread: its own after start(), or a
 /// test's.
@@ -64,10 +68,11 @@ class TapThread {
 
   /// One round. @return frames moved.
   std::size_t step() noexcept;
+  /// Waits for a frame of the host. @param idle_rounds  rounds without a frame so far.
+  void wait(unsigned idle_rounds) noexcept;
 
  private:
   void run();
-  void wait(unsigned idle_rounds) noexcept;
   std::size_t write_port(std::size_t port, std::size_t worker) noexcept;
   std::size_t read_port(std::size_t port) noexcept;
   bool read_frame(std::size_t port) noexcept;

@@ -263,6 +263,7 @@ core::Result<void> WorkerGroup::make_workers() {
     members_.push_back(std::move(member));
   }
   addresses_.resize(plans_.size());
+  host_faults_.resize(plans_.size());
   publisher_->set_ports(port_infos());
   return {};
 }

@@ -102,6 +102,12 @@ class WorkerGroup final : public core::TableSink, public pipeline::WorkerView {
   void set_neighbour(pipeline::PortIndex port, const core::IpAddress& address,
                      const core::MacAddress& mac, pipeline::NeighbourState state);
 
+  /// Makes the tap of a port anew in place of one that somebody deleted; it is down and without
+  /// addresses.
+  core::Result<void> remake_tap(std::size_t port);
+  /// What is wrong with a port's host side, one line for degraded(); "": nothing.
+  void set_host_fault(std::size_t port, std::string fault);
+
   /// Called after each applied table, on the publisher's thread. To be set before the first apply.
   void on_table(std::function<void(const core::ForwardingTable&)> call) {
     on_table_ = std::move(call);
@@ -118,6 +124,7 @@ class WorkerGroup final : public core::TableSink, public pipeline::WorkerView {
   [[nodiscard]] std::vector<pipeline::WorkerStatus> workers() const override;
   [[nodiscard]] std::vector<pipeline::PortStatus> ports() const override;
   [[nodiscard]] std::vector<pipeline::CounterValue> counters() const override;
+  [[nodiscard]] std::string degraded() const override;
   [[nodiscard]] pipeline::EndpointUse endpoint_use(core::EndpointId id) const override;
   [[nodiscard]] std::optional<std::uint32_t> owner_of_client(const core::IpAddress& address,
                                                              std::uint16_t port) const override;
@@ -189,6 +196,8 @@ class WorkerGroup final : public core::TableSink, public pipeline::WorkerView {
   std::unique_ptr<TapThread> tap_thread_;
   mutable std::mutex publish_mutex_;  ///< callers of publisher_
   std::vector<std::vector<core::IpAddress>> addresses_;
+  mutable std::mutex faults_mutex_;
+  std::vector<std::string> host_faults_;  ///< by port
   std::function<void(const core::ForwardingTable&)> on_table_;
   bool hops_full_told_ = false;
   bool started_ = false;

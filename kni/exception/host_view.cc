@@ -34,6 +34,9 @@ void HostView::apply(const Record& record) {
 }
 
 void HostView::clear() {
+  for (std::size_t port = 0; port < taps_.size(); ++port) {
+    tap_moved(port);
+  }
   links_.clear();
   addresses_.clear();
   neighbours_.clear();
@@ -59,6 +62,7 @@ void HostView::apply_link(const LinkRecord& link) {
   routes_stale_ = true;
   if (link.removed) {
     // Addresses and neighbours of a link that goes are not all announced one by one.
+    tap_moved(port_of(link.index));
     std::erase_if(addresses_, [&](const auto& entry) { return entry.first.first == link.index; });
     std::erase_if(neighbours_, [&](const auto& entry) { return entry.first.first == link.index; });
     links_.erase(link.index);
@@ -67,6 +71,7 @@ void HostView::apply_link(const LinkRecord& link) {
   }
   Link& known = links_[link.index];
   if (known.name != link.name) {
+    tap_moved(known.port);  // renamed: the port has lost it
     known.name = link.name;
     const auto tap = std::find(taps_.begin(), taps_.end(), link.name);
     known.port = tap == taps_.end() ? std::nullopt
@@ -74,6 +79,39 @@ void HostView::apply_link(const LinkRecord& link) {
     addresses_changed_ = true;
   }
   known.up = link.up;
+  if (!known.up || (known.port && seen_[*known.port].told != TapLink::kUp)) {
+    tap_moved(known.port);
+  }
+}
+
+void HostView::tap_moved(std::optional<std::size_t> port) noexcept {
+  if (port) {
+    seen_[*port].moved = true;
+    taps_moved_ = true;
+  }
+}
+
+TapLink HostView::tap_link(std::size_t port) const noexcept {
+  const auto link = links_.find(link_of(port));
+  if (link == links_.end()) {
+    return TapLink::kGone;
+  }
+  return link->second.up ? TapLink::kUp : TapLink::kDown;
+}
+
+std::vector<TapChange> HostView::take_tap_changes() {
+  std::vector<TapChange> changes;
+  if (!std::exchange(taps_moved_, false)) {
+    return changes;
+  }
+  for (std::size_t port = 0; port < taps_.size(); ++port) {
+    if (std::exchange(seen_[port].moved, false)) {
+      const TapLink now = tap_link(port);
+      seen_[port].told = now;
+      changes.push_back({port, now});
+    }
+  }
+  return changes;
 }
 
 void HostView::apply_address(const AddressRecord& address) {

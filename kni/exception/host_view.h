@@ -39,6 +39,14 @@ struct HostNeighbour {
   bool operator==(const HostNeighbour&) const = default;
 };
 
+/// What became of a port's tap.
+enum class TapLink : std::uint8_t { kUp, kDown, kGone };
+struct TapChange {
+  std::size_t port = 0;
+  TapLink link = TapLink::kGone;
+  bool operator==(const TapChange&) const = default;
+};
+
 /// What the records of rtnetlink add up to. Pure: no socket, no clock.
 /// Routes are taken as whole dumps, because the kernel does not announce every route that goes with
 /// a link or an address; routes_stale() says when one is due.
@@ -46,7 +54,8 @@ struct HostNeighbour {
 class HostView {
  public:
   /// @param taps  interface name of each port's tap, by port index.
-  explicit HostView(std::vector<std::string> taps) : taps_(std::move(taps)) {}
+  explicit HostView(std::vector<std::string> taps)
+      : taps_(std::move(taps)), seen_(taps_.size()) {}
 
   /// Takes one record; a route only marks the routes stale.
   void apply(const Record& record);
@@ -67,6 +76,10 @@ class HostView {
   /// Neighbours on taps that changed since the last call.
   [[nodiscard]] std::vector<HostNeighbour> take_neighbour_changes();
 
+  /// Taps that are not as they were at the last call, or were down or away in between and so have
+  /// lost addresses and routes. The first call has all of them.
+  [[nodiscard]] std::vector<TapChange> take_tap_changes();
+
   /// Usable addresses but loopback ones, in a stable order.
   [[nodiscard]] std::vector<HostAddress> addresses() const;
   /// Routes of the main table; of equal prefixes the one with the smaller metric first.
@@ -82,13 +95,22 @@ class HostView {
     bool up = false;
     std::optional<std::size_t> port;
   };
+  /// What take_tap_changes() said of a tap, and whether it may have changed since.
+  struct SeenTap {
+    std::optional<TapLink> told;
+    bool moved = true;
+  };
   using OnLink = std::pair<std::uint32_t, core::IpAddress>;
   [[nodiscard]] std::optional<std::size_t> port_of(std::uint32_t link) const noexcept;
   void apply_link(const LinkRecord& link);
+  void tap_moved(std::optional<std::size_t> port) noexcept;
+  [[nodiscard]] TapLink tap_link(std::size_t port) const noexcept;
   void apply_address(const AddressRecord& address);
   void apply_neighbour(const NeighbourRecord& neighbour);
 
   std::vector<std::string> taps_;
+  std::vector<SeenTap> seen_;  ///< by port
+  bool taps_moved_ = true;     ///< one of them may have changed
   std::map<std::uint32_t, Link> links_;
   std::map<OnLink, std::uint8_t> addresses_;
   std::map<OnLink, NeighbourRecord> neighbours_;

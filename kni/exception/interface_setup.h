@@ -26,7 +26,7 @@ struct InterfaceSetup {
 
 /// Brings `interface` up and gives it addresses and routes. They go with the interface. IPv6
 /// addresses are usable at once: duplicate address detection would ask before a worker listens.
-/// Errors: one line that names the address or route. Thread: main.
+/// Errors: one line that names the address or route. What is there already stays. Thread: any.
 [[nodiscard]] core::Result<void> set_up_interface(const std::string& interface,
                                                   const InterfaceSetup& setup);
 

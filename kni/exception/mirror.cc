@@ -147,6 +147,11 @@ void Mirror::dump_routes_if_due() {
 }
 
 void Mirror::report() {
+  for (const TapChange& change : view_.take_tap_changes()) {
+    if (events_.tap) {
+      events_.tap(change);
+    }
+  }
   if (view_.take_addresses_changed() && events_.addresses) {
     events_.addresses(view_.addresses());
   }

@@ -21,6 +21,8 @@ struct MirrorEvents {
   std::function<void(const std::vector<HostAddress>&)> addresses;
   std::function<void(const std::vector<HostRoute>&)> routes;
   std::function<void(const HostNeighbour&)> neighbour;  ///< one that was wished for
+  /// A tap went, came, or was down for a moment. start() tells of every one.
+  std::function<void(const TapChange&)> tap;
   /// Appends the wishes that came since the last call; asked every millisecond.
   std::function<void(std::vector<NeighbourWish>&)> wishes;
   /// A neighbour without an answer is given up: whoever wants it has to wish for it anew.

@@ -99,6 +99,42 @@ def test_iperf3_to_the_gateway_lives_beside_the_load(net):
     assert net.stop_traffic(load)["errors"] == {}
 
 
+def serves(net):
+    """Ten new connections by each port's IPv6 and IPv4 addresses, and the gateway's own."""
+    for family in (4, 6):
+        result = net.traffic("c1", "http", front(101, family), 80, "--count", 10)
+        assert result["errors"] == {} and set(result["sources"]) == {back(lab.GW, family)}
+        assert ping(net, "c2", front(lab.GW, family), count=3) == 0
+
+
+def test_a_deleted_tap_is_made_anew_and_told_in_one_line(net):
+    start(net)
+    serves(net)
+
+    for side in ("front", "back"):
+        net.ip("gw", "link", "delete", f"slc-{side}")
+        net.wait(lambda s=side: f"tap slc-{s} was deleted: made anew" in net.log_tail(),
+                 "nobody noticed", log=True)
+
+    net.wait(lambda: ping(net, "c2", back(11), count=1) == 0, "nothing is routed any more")
+    serves(net)
+    assert net.ctl_json("status")["healthy"]
+
+
+def test_a_tap_set_down_is_told_and_has_its_addresses_again_when_up(net):
+    start(net)
+    net.ip("gw", "link", "set", "slc-back", "down")
+    net.wait(lambda: "slc-back is down" in net.ctl_json("status").get("healthReason", ""),
+             "status says nothing")
+
+    net.ip("gw", "link", "set", "slc-back", "up")
+
+    net.wait(lambda: net.ctl_json("status").get("healthy"), "it does not recover", log=True)
+    assert back(lab.GW, 6) in net.ip("gw", "-6", "address", "show", "dev", "slc-back")
+    net.wait(lambda: ping(net, "c2", back(11), count=1) == 0, "nothing is routed any more")
+    serves(net)
+
+
 def test_the_kernel_of_the_gateway_answers_nothing_on_the_ports_themselves(net):
     """On an af_packet port the kernel sees every frame too; it must stay silent (no RST for a
     connection it does not know, no ARP answer, no ICMP)."""

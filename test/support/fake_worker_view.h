@@ -24,6 +24,10 @@ class FakeWorkerView final : public pipeline::WorkerView {
     const std::lock_guard lock(mutex_);
     workers_ = std::move(workers);
   }
+  void set_degraded(std::string why) {
+    const std::lock_guard lock(mutex_);
+    degraded_ = std::move(why);
+  }
   void set_use(core::EndpointId id, pipeline::EndpointUse use) {
     const std::lock_guard lock(mutex_);
     use_[id] = use;
@@ -40,6 +44,10 @@ class FakeWorkerView final : public pipeline::WorkerView {
   [[nodiscard]] std::vector<pipeline::PortStatus> ports() const override { return port_rows; }
   [[nodiscard]] std::vector<pipeline::CounterValue> counters() const override {
     return counter_rows;
+  }
+  [[nodiscard]] std::string degraded() const override {
+    const std::lock_guard lock(mutex_);
+    return degraded_;
   }
   [[nodiscard]] pipeline::EndpointUse endpoint_use(core::EndpointId id) const override {
     const std::lock_guard lock(mutex_);
@@ -74,6 +82,7 @@ class FakeWorkerView final : public pipeline::WorkerView {
   std::vector<pipeline::WorkerStatus> workers_;
   std::map<core::EndpointId, pipeline::EndpointUse> use_;
   bool all_active_ = false;
+  std::string degraded_;
 };
 
 }  // namespace sluice::test

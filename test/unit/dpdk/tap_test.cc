@@ -1,5 +1,6 @@
 #include "dataplane/dpdk/tap.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -163,6 +164,39 @@ TEST(Tap, DropsAndCountsWhatAWorkerHasNoRoomFor) {
     world.rings.drain();
     world.thread->stop();
     EXPECT_EQ(world.pool->in_use(), 0u);
+  });
+}
+
+// poll() says at once and for ever that a deleted tap has an error.
+TEST(Tap, DoesNotSpinAfterItWasDeleted) {
+  in_child([] {
+    TapWorld world;
+    ASSERT_EQ(std::system("ip link del slc-t"), 0);
+    const auto began = std::chrono::steady_clock::now();
+
+    world.thread->wait(1'000'000);
+
+    EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(1));
+    EXPECT_EQ(world.thread->step(), 0u);
+  });
+}
+
+TEST(Tap, CarriesFramesAgainAfterItWasDeletedAndMadeAnew) {
+  in_child([] {
+    TapWorld world;
+    ASSERT_EQ(std::system("ip link del slc-t"), 0);
+    ASSERT_EQ(world.thread->step(), 0u);
+
+    auto fresh = Tap::create("slc-t", 1400);
+    ASSERT_TRUE(fresh) << fresh.error().message;
+    ASSERT_TRUE(world.tap->replace_by(std::move(*fresh)));
+    ASSERT_EQ(std::system("sysctl -qw net.ipv6.conf.slc-t.disable_ipv6=1"), 0);
+    ASSERT_TRUE(set_up("slc-t"));
+    HostSocket host("slc-t");
+    host.send(frame(100));
+
+    EXPECT_EQ(world.thread->step(), 1u);
+    world.rings.drain();
   });
 }
 

@@ -132,6 +132,41 @@ TEST_F(HostViewTest, IgnoresNeighboursOnOtherInterfaces) {
   EXPECT_THAT(view.take_neighbour_changes(), IsEmpty());
 }
 
+TEST_F(HostViewTest, TellsOfEveryTapFirstAndThenOfThoseThatChange) {
+  EXPECT_THAT(view.take_tap_changes(),
+              ElementsAre(TapChange{0, TapLink::kUp}, TapChange{1, TapLink::kUp}));
+  EXPECT_THAT(view.take_tap_changes(), IsEmpty());
+
+  view.apply(LinkRecord{true, 11, "slc-b", false});
+  view.apply(LinkRecord{true, 2, "eth0", false});
+  EXPECT_THAT(view.take_tap_changes(), ElementsAre(TapChange{1, TapLink::kGone}));
+
+  view.apply(LinkRecord{false, 12, "slc-b", false});
+  EXPECT_THAT(view.take_tap_changes(), ElementsAre(TapChange{1, TapLink::kDown}));
+  view.apply(LinkRecord{false, 12, "slc-b", true});
+  EXPECT_THAT(view.take_tap_changes(), ElementsAre(TapChange{1, TapLink::kUp}));
+}
+
+TEST_F(HostViewTest, TellsOfATapThatWasDownOrAwayBetweenTwoLooks) {
+  (void)view.take_tap_changes();
+
+  view.apply(LinkRecord{false, 10, "slc-a", false});
+  view.apply(LinkRecord{false, 10, "slc-a", true});
+  view.apply(LinkRecord{true, 11, "slc-b", false});
+  view.apply(LinkRecord{false, 12, "slc-b", true});
+
+  EXPECT_THAT(view.take_tap_changes(),
+              ElementsAre(TapChange{0, TapLink::kUp}, TapChange{1, TapLink::kUp}));
+}
+
+TEST_F(HostViewTest, ARenamedTapIsGone) {
+  (void)view.take_tap_changes();
+
+  view.apply(LinkRecord{false, 10, "other", true});
+
+  EXPECT_THAT(view.take_tap_changes(), ElementsAre(TapChange{0, TapLink::kGone}));
+}
+
 TEST_F(HostViewTest, AnOwnAddressIsTheHosts) {
   view.apply(AddressRecord{false, 2, address("192.0.2.1"), 24, true});
 

@@ -31,6 +31,7 @@ class MirrorTest : public test::NamespaceTest {
     events.addresses = [this](const std::vector<HostAddress>& a) { addresses = a; };
     events.routes = [this](const std::vector<HostRoute>& r) { routes = r; };
     events.neighbour = [this](const HostNeighbour& n) { neighbours[n.address] = n; };
+    events.tap = [this](const TapChange& change) { taps.push_back(change.link); };
     events.wishes = [this](std::vector<NeighbourWish>& out) { out.swap(wishes); };
     events.forgotten = [this](const NeighbourWish& wish) { forgotten.push_back(wish.address); };
     mirror = std::make_unique<Mirror>(std::vector<std::string>{"slc-t"}, std::move(events), limits);
@@ -61,6 +62,7 @@ class MirrorTest : public test::NamespaceTest {
   std::map<core::IpAddress, HostNeighbour> neighbours;
   std::vector<NeighbourWish> wishes;
   std::vector<core::IpAddress> forgotten;
+  std::vector<TapLink> taps;
   std::unique_ptr<Mirror> mirror;
 };
 
@@ -91,6 +93,17 @@ TEST_F(MirrorTest, FollowsRoutesThatGoWithALink) {
   ASSERT_EQ(run("ip link set slc-t down"), 0);
 
   EXPECT_TRUE(step_until([&] { return !has_route("10.5.0.0/16", "10.0.0.254"); }));
+}
+
+TEST_F(MirrorTest, TellsOfATapThatIsDeletedAndMadeAgain) {
+  open();
+  ASSERT_EQ(taps, std::vector{TapLink::kUp});
+
+  ASSERT_EQ(run("ip link del slc-t"), 0);
+  ASSERT_TRUE(step_until([&] { return taps.back() == TapLink::kGone; }));
+  ASSERT_EQ(run("ip tuntap add dev slc-t mode tap && ip link set slc-t up"), 0);
+
+  EXPECT_TRUE(step_until([&] { return taps.back() == TapLink::kUp; }));
 }
 
 TEST_F(MirrorTest, FollowsAddressesThatComeAndGo) {

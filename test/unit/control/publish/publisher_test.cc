@@ -273,6 +273,16 @@ TEST_F(PublisherTest, AStoppedWorkerFailsHealth) {
   EXPECT_THAT(publisher_->health().reason, HasSubstr("worker 1"));
 }
 
+TEST_F(PublisherTest, ADegradedDataplaneFailsHealthAndEndsNothing) {
+  test::FakeWorkerView view;
+  start({}, &view);
+  view.set_degraded("port front: its tap slc-front is down");
+
+  EXPECT_FALSE(publisher_->health().ok);
+  EXPECT_FALSE(publisher_->health().fatal);
+  EXPECT_THAT(publisher_->health().reason, HasSubstr("slc-front"));
+}
+
 // F63: ids are given back over many cycles, also when applies fail.
 TEST_F(PublisherTest, IdsDoNotLeakWithChurn) {
   Publisher::Options options;
