@@ -212,9 +212,11 @@ def main():
     parser.add_argument("--stop", metavar="PREFIX")
     args = parser.parse_args()
     if args.stop:
-        if not lab.remove(args.stop):
+        names = lab.remove(args.stop)
+        if not names:
             print(f"quickstart: nothing runs under {args.stop}", file=sys.stderr)
             return 1
+        print(f"quickstart: ended what ran under {args.stop}, removed its {len(names)} namespaces")
         return 0
     for sig in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(sig, lambda number, _: sys.exit(128 + number))

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <istream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ struct NameFilter {
   std::string ns;    ///< empty: all
   std::string name;  ///< "name" or "ns/name"; empty: all
 };
+/// `no such service "ns/name"` when nothing of that name is there; kind as kind_of() gives it.
+/// @return nullopt: it exists, or the filter names none.
+[[nodiscard]] std::optional<Failure> no_such_object(Client& client, const std::string& kind,
+                                                    const NameFilter& filter);
 Exit get(Client& client, const Output& output, const std::string& kind, NameFilter filter);
 Exit services(Client& client, const Output& output, NameFilter filter);
 Exit backends(Client& client, const Output& output, NameFilter filter);

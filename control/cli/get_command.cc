@@ -1,5 +1,6 @@
 // get: the objects as the node received them.
 #include <algorithm>
+#include <cctype>
 
 #include "control/cli/commands.h"
 
@@ -117,22 +118,44 @@ std::optional<Failure> for_each_object(Client& client, const std::string& kind,
   return call.failure(stream->Finish(), begun);
 }
 
+Failure not_found(std::string kind, const NameFilter& filter) {
+  std::transform(kind.begin(), kind.end(), kind.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return {Exit::kRefused,
+          "NOT_FOUND",
+          "no such " + kind + " \"" + (filter.ns.empty() ? "" : filter.ns + "/") + filter.name + "\"",
+          {}};
+}
+
 /// A Kubernetes List, which apply -f takes back.
 Exit get_json(Client& client, const Output& output, const std::string& kind,
               const NameFilter& filter) {
   output.out << R"({"apiVersion":"v1","kind":"List","items":[)";
   const std::string head = R"({"apiVersion":")" + api_version(kind) + R"(","kind":")" + kind + "\"";
   bool first = true;
-  const auto failure = for_each_object(client, kind, filter, [&](const auto& object) {
+  auto failure = for_each_object(client, kind, filter, [&](const auto& object) {
     const auto body = json_of(object, false);
     output.out << (first ? "\n" : ",\n") << head << (body == "{}" ? "" : ",") << body.substr(1);
     first = false;
   });
+  if (!failure && first && !filter.name.empty()) {
+    failure = not_found(kind, filter);
+  }
   output.out << "]" << (failure ? ",\"error\":" + json_of(*failure) : "") << "}\n";
   return failure ? failure->exit : Exit::kOk;
 }
 
 }  // namespace
+
+std::optional<Failure> no_such_object(Client& client, const std::string& kind,
+                                      const NameFilter& filter) {
+  if (filter.name.empty()) {
+    return std::nullopt;
+  }
+  bool any = false;
+  auto failure = for_each_object(client, kind, filter, [&](const auto&) { any = true; });
+  return failure || any ? failure : not_found(kind, filter);
+}
 
 Exit get(Client& client, const Output& output, const std::string& kind, NameFilter filter) {
   split_name(filter);
@@ -143,8 +166,14 @@ Exit get(Client& client, const Output& output, const std::string& kind, NameFilt
     return get_json(client, output, kind, filter);
   }
   auto columns = columns_for(kind);
-  const auto failure =
-      for_each_object(client, kind, filter, [&](const auto& object) { add(object, columns); });
+  bool any = false;
+  auto failure = for_each_object(client, kind, filter, [&](const auto& object) {
+    add(object, columns);
+    any = true;
+  });
+  if (!failure && !any && !filter.name.empty()) {
+    failure = not_found(kind, filter);
+  }
   if (failure) {
     return output.fail(*failure);
   }

@@ -16,22 +16,28 @@ std::string endpoint_text(const std::string& address, std::uint32_t port) {
 }
 
 /// Reads a stream of pages: each row as JSON at once, or handed to `add` and printed at the end.
-template <class Stream, class Page, class Rows, class Add>
+/// @param when_empty  says why there was no row: a failure or nullopt.
+template <class Stream, class Page, class Rows, class Add, class WhenEmpty>
 Exit list(Stream& stream, Page& page, Rows rows, Call& call, const Output& output, const char* name,
-          Columns columns, Add add) {
+          Columns columns, Add add, WhenEmpty when_empty) {
   std::optional<JsonList> json;
   if (output.json) {
     json.emplace(output.out, name);
   }
   bool begun = false;
+  bool any = false;
   while (stream.Read(&page)) {
     call.progress();
     begun = true;
     for (const auto& row : rows(page)) {
+      any = true;
       json ? json->add(json_of(row, true)) : add(row, columns);
     }
   }
-  const auto failure = call.failure(stream.Finish(), begun);
+  std::optional<Failure> failure = call.failure(stream.Finish(), begun);
+  if (!failure && !any) {
+    failure = when_empty();
+  }
   if (json) {
     failure ? json->end(*failure) : json->end();
     return failure ? failure->exit : Exit::kOk;
@@ -41,6 +47,16 @@ Exit list(Stream& stream, Page& page, Rows rows, Call& call, const Output& outpu
   }
   columns.print(output.out);
   return Exit::kOk;
+}
+
+/// Nothing is listed for a name: there is no such Service, or it has nothing of this kind.
+std::optional<Failure> why_empty(Client& client, const Output& output, const NameFilter& filter,
+                                 const char* what) {
+  auto failure = no_such_object(client, "Service", filter);
+  if (!failure && !filter.name.empty()) {
+    output.warn("service \"" + filter.name + "\" has no " + what);
+  }
+  return failure;
 }
 
 void add_service(const v1::ServiceRow& row, Columns& columns) {
@@ -190,9 +206,10 @@ void split_name(NameFilter& filter) {
 namespace {
 
 /// Lists what has a namespace and a name.
+/// @param what  as JSON calls the list; `thing`: what a Service that exists may have none of.
 template <class Request, class Page, class Start, class Rows, class Add>
 Exit list_named(Client& client, const Output& output, NameFilter filter, const char* what,
-                Start start, Rows rows, Columns columns, Add add) {
+                const char* thing, Start start, Rows rows, Columns columns, Add add) {
   split_name(filter);
   if (auto failure = client.unreachable()) {
     return output.fail(*failure);
@@ -203,14 +220,15 @@ Exit list_named(Client& client, const Output& output, NameFilter filter, const c
   Call call(client);
   auto stream = start(client.node(), &call.context(), request);
   Page page;
-  return list(*stream, page, rows, call, output, what, std::move(columns), add);
+  return list(*stream, page, rows, call, output, what, std::move(columns), add,
+              [&] { return why_empty(client, output, filter, thing); });
 }
 
 }  // namespace
 
 Exit services(Client& client, const Output& output, NameFilter filter) {
   return list_named<v1::ListServicesRequest, v1::ListServicesResponse>(
-      client, output, std::move(filter), "services",
+      client, output, std::move(filter), "services", "port this node serves",
       [](auto& node, auto* context, const auto& request) {
         return node.ListServices(context, request);
       },
@@ -222,7 +240,7 @@ Exit services(Client& client, const Output& output, NameFilter filter) {
 
 Exit backends(Client& client, const Output& output, NameFilter filter) {
   return list_named<v1::ListBackendsRequest, v1::ListBackendsResponse>(
-      client, output, std::move(filter), "backends",
+      client, output, std::move(filter), "backends", "endpoint here",
       [](auto& node, auto* context, const auto& request) {
         return node.ListBackends(context, request);
       },
@@ -243,7 +261,7 @@ Exit connections(Client& client, const Output& output, const v1::ListConnections
       "connections",
       Columns({"PROTO", "CLIENT", "VIP", "BACKEND", "SOURCE", "STATE", "MODE", "SERVICE", "WORKER",
                "AGE", "IDLE"}),
-      add_connection);
+      add_connection, [] { return std::optional<Failure>(); });
 }
 
 Exit counters(Client& client, const Output& output, bool all, bool per_worker) {

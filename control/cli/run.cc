@@ -90,7 +90,8 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   auto& conns = *app.add_subcommand("conns", "Show connections");
   conns.add_option("--client", arguments.client, "Only of this client address");
   conns.add_option("--vip", arguments.vip, "Only to this service address");
-  conns.add_option("--port", arguments.port, "Only to this service port");
+  conns.add_option("--port", arguments.port, "Only to this service port")
+      ->check(CLI::Range(1, 65535));
   conns.add_option("--backend", arguments.backend, "Only to this endpoint address");
   conns.add_option("--protocol", arguments.protocol, "tcp, udp or sctp");
   conns.add_option("--limit", arguments.limit, "At most so many (default: all)");
@@ -157,6 +158,29 @@ void fill_connections(Arguments& arguments) {
   request.set_limit(arguments.limit);
 }
 
+/// What is wrong with a command line: one line.
+std::string fault_of(const CLI::App& app, const CLI::ParseError& error) {
+  if (!app.get_subcommands().empty()) {
+    return error.what();
+  }
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  const auto words = app.remaining();
+  const auto word = std::find_if(words.begin(), words.end(),
+                                 [](const std::string& w) { return !w.starts_with('-'); });
+  if (word != words.end()) {
+    return "\"" + *word + "\" is not one of " + known;
+  }
+  if (!words.empty()) {
+    return "unknown option " + words.front();
+  }
+  const bool required =
+      error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
+  return required ? "a command is missing: one of " + known : error.what();
+}
+
 /// Whether the words ask for JSON: also needed when they cannot be parsed.
 bool wants_json(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
@@ -205,15 +229,16 @@ int run(int argc, const char* const* argv, std::istream& in, std::ostream& out, 
       ->check(CLI::Range(0.1, 3600.0));
   app.add_option("-o,--output", arguments.format, "table or json")
       ->check(CLI::IsMember({"table", "json"}));
+  app.set_version_flag("--version", std::string("sluicectl ") + SLUICE_VERSION);
   add_commands(app, arguments);
   const bool json = wants_json(argc, argv);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help, out, err);
+  } catch (const CLI::Success& asked) {  // help or version
+    return app.exit(asked, out, err);
   } catch (const CLI::ParseError& error) {
     const Output output{out, err, json};
-    return static_cast<int>(output.fail({Exit::kUsage, "USAGE", error.what(), {}}));
+    return static_cast<int>(output.fail({Exit::kUsage, "USAGE", fault_of(app, error), {}}));
   }
   fill_connections(arguments);
   const Output output{out, err, arguments.format == "json"};

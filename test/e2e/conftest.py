@@ -44,10 +44,8 @@ class Net(lab.Lab):
         return {row["name"]: int(row.get("total", 0)) for row in answer.get("counters", [])}
 
     def drops(self):
-        """Counters of class kDrop that are not 0. Left out is the budget for new flows: it defers
-        SYNs when a burst is full, which is how a worker behaves when the cores are overloaded."""
+        """Counters of class kDrop that grew since settle()."""
         dropping = set(re.findall(r'X\(\w+, "(\w+)", kDrop', COUNTERS.read_text()))
-        dropping.discard("conn_new_flow_budget")
         return {name: value - self.before.get(name, 0) for name, value in self.counters().items()
                 if name in dropping and value > self.before.get(name, 0)}
 

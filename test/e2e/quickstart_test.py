@@ -34,9 +34,15 @@ def test_quickstart_keeps_running_when_asked_and_stops(binaries):
                                  "http://192.0.2.100:80/"], capture_output=True, text=True)
         assert answer.returncode == 0, answer.stderr
     finally:
-        stop = subprocess.run([ROOT / "conf" / "quickstart", "--stop", prefix])
-    assert stop.returncode == 0
+        stop = quickstart(binaries, "--stop", prefix)
+    assert stop.returncode == 0 and prefix in stop.stdout
     assert not [name for name in namespaces() if name.startswith(prefix)]
+
+
+def test_quickstart_says_when_there_is_nothing_to_stop(binaries):
+    done = quickstart(binaries, "--stop", "slq-none")
+
+    assert done.returncode == 1 and "nothing runs under slq-none" in done.stderr
 
 
 def test_quickstart_fails_when_sluiced_cannot_start(tmp_path):

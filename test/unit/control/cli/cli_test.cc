@@ -220,6 +220,62 @@ TEST_F(CliTest, WrongCommandLinesSayWhatIsWrong) {
 }
 
 // F96
+TEST_F(CliTest, AnUnknownCommandNamesTheKnownOnes) {
+  const auto unknown = ctl({"lsit"});
+  EXPECT_EQ(unknown.exit, 2);
+  EXPECT_EQ(unknown.err,
+            "sluicectl: \"lsit\" is not one of apply, replace, delete, get, services, backends, "
+            "conns, counters, explain, status\n");
+  EXPECT_EQ(ctl({"lsit", "services", "--all"}).err.rfind("sluicectl: ", 0), 0u);
+  EXPECT_THAT(ctl({}).err, HasSubstr("a command is missing: one of apply, "));
+  EXPECT_THAT(ctl({"--nosuch"}).err, HasSubstr("--nosuch"));
+}
+
+TEST_F(CliTest, TellsItsVersion) {
+  const auto version = ctl({"--version"});
+  EXPECT_EQ(version.exit, 0);
+  EXPECT_EQ(version.out, "sluicectl " SLUICE_VERSION "\n");
+}
+
+TEST_F(CliTest, APortOutOfRangeIsNamedByItsFlag) {
+  const auto conns = ctl({"conns", "--port", "99999"});
+  EXPECT_EQ(conns.exit, 2);
+  EXPECT_THAT(conns.err, HasSubstr("--port"));
+}
+
+TEST_F(CliTest, ANameThatIsNotThereIsAnError) {
+  start();
+  (void)ctl({"apply", "-f", "-"}, kWeb);
+  for (const auto& command : std::vector<std::vector<std::string>>{
+           {"get", "services", "shop/nosuch"},
+           {"get", "svc", "nosuch", "-n", "shop"},
+           {"services", "shop/nosuch"},
+           {"backends", "shop/nosuch"}}) {
+    const auto plain = ctl(command);
+    EXPECT_EQ(plain.exit, 1) << command[0];
+    EXPECT_EQ(plain.err, "sluicectl: no such service \"shop/nosuch\"\n") << command[0];
+    EXPECT_EQ(plain.out, "") << command[0];
+    auto words = command;
+    words.insert(words.end(), {"-o", "json"});
+    const auto json = ctl(words);
+    EXPECT_EQ(json.exit, 1);
+    EXPECT_TRUE(is_json(json.out)) << json.out;
+    EXPECT_THAT(json.out, HasSubstr("NOT_FOUND"));
+  }
+  EXPECT_EQ(ctl({"services", "web"}).exit, 0);
+  EXPECT_EQ(ctl({"get", "nodes", "nosuch"}).err, "sluicectl: no such node \"nosuch\"\n");
+}
+
+TEST_F(CliTest, AServiceWithoutEndpointsIsNoError) {
+  start();
+  (void)ctl({"apply", "-f", "-"},
+            "apiVersion: v1\nkind: Service\nmetadata: {name: b}\n"
+            "spec: {clusterIP: 10.96.0.2, ports: [{port: 1}]}\n");
+  const auto backends = ctl({"backends", "b"});
+  EXPECT_EQ(backends.exit, 0);
+  EXPECT_THAT(backends.err, HasSubstr("service \"b\" has no endpoint"));
+}
+
 TEST_F(CliTest, NoSocket) {
   expect_all_fail(Exit::kUnreachable, "does not exist: is sluiced running?");
 }
