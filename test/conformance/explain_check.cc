@@ -17,8 +17,7 @@ class Check {
       : input_(input), decision_(decision), probe_(probe), got_(compile::explain(input)) {}
 
   std::vector<std::string> run() {
-    same("verdict", probe_.verdict, std::string(compile::name_of(got_.decision.verdict)));
-    same("verdict of decide()", std::string(compile::name_of(decision_.verdict)),
+    same("verdict", std::string(compile::name_of(decision_.verdict)),
          std::string(compile::name_of(got_.decision.verdict)));
     if (got_.decision.reason != decision_.reason || got_.decision.slot != decision_.slot ||
         got_.decision.service != decision_.service ||
