@@ -179,14 +179,15 @@ core::Result<void> serve(const conf::Config& config) {
   if (!host) {
     return tl::make_unexpected(host.error());
   }
-  auto health = HealthSide::start(config, publisher, warn_line);
-  if (!health) {
-    return tl::make_unexpected(health.error());
-  }
   const PublisherStop stop_publisher{publisher};
   publisher.start();
   if (auto started = (*group)->start(); !started) {
     return started;
+  }
+  // After the workers: one that is about to run must not read as one that does not.
+  auto health = HealthSide::start(config, publisher, warn_line);
+  if (!health) {
+    return tl::make_unexpected(health.error());
   }
   claim->reset();
   server::Server server(server_options(config), publisher, group->get());

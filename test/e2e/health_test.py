@@ -63,7 +63,7 @@ def test_the_health_check_node_port_counts_local_endpoints(net):
     for family in (4, 6):
         becomes(net, 503, CHECK_PORT, family=family)
 
-    net.replace(objects.as_list())
+    net.ctl("delete", "service", "test/edge")
     becomes(net, 0, CHECK_PORT)
 
 

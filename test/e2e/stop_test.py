@@ -35,6 +35,8 @@ def test_a_signal_under_load_ends_sluiced_with_status_0_within_a_second(net, sig
 def test_sluiced_starts_again_at_once_after_it_was_killed(net):
     net.start_sluiced(2)
     net.apply(objects.standard())
+    # It appears by a rename, so it is whole. An apply does not wait for it.
+    net.wait((net.dir / "state" / "snapshot").exists, "the snapshot is not kept")
     net.sluiced.kill()
     net.sluiced.wait()
 
