@@ -1,6 +1,7 @@
 #include "control/cli/client.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -63,6 +64,11 @@ std::string one_line(std::string text) {
   return text;
 }
 
+bool is_socket(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
+}
+
 }  // namespace
 
 Client::Client(const std::string& server, std::chrono::milliseconds timeout)
@@ -86,6 +92,9 @@ std::optional<Failure> Client::unreachable() const {
   const std::string path = server_.substr(5);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
+  if (path.empty()) {
+    return Failure{Exit::kUnreachable, "UNAVAILABLE", "--server: unix: names no path", {}};
+  }
   if (path.size() >= sizeof address.sun_path) {
     return Failure{Exit::kUnreachable, "UNAVAILABLE", path + ": too long for a socket path", {}};
   }
@@ -102,8 +111,11 @@ std::optional<Failure> Client::unreachable() const {
       return Failure{
           Exit::kUnreachable, "UNAVAILABLE", path + " does not exist: is sluiced running?", {}};
     case ECONNREFUSED:
-      return Failure{
-          Exit::kUnreachable, "UNAVAILABLE", path + " is left over, no daemon listens there", {}};
+      return Failure{Exit::kUnreachable,
+                     "UNAVAILABLE",
+                     path + (is_socket(path) ? " is left over, no daemon listens there"
+                                             : " is no socket"),
+                     {}};
     case EACCES:
     case EPERM:
       return Failure{Exit::kUnreachable, "PERMISSION_DENIED", path + ": permission denied", {}};

@@ -1,4 +1,5 @@
 // apply, replace, delete: what changes the node's state.
+#include <filesystem>
 #include <fstream>
 
 #include "control/cli/commands.h"
@@ -32,8 +33,10 @@ bool read_files(const FileOptions& options, bool names_only, std::istream& in, c
     std::ifstream stream;
     if (file != "-") {
       stream.open(file);
-      if (!stream) {
-        errors.push_back(file + ": cannot be opened");
+      std::error_code unknown;
+      const bool folder = std::filesystem::is_directory(file, unknown);
+      if (!stream || folder) {
+        errors.push_back(file + (folder ? ": is a directory" : ": cannot be opened"));
         continue;
       }
     }

@@ -94,7 +94,8 @@ void add_commands(CLI::App& app, Arguments& arguments) {
       ->check(CLI::Range(1, 65535));
   conns.add_option("--backend", arguments.backend, "Only to this endpoint address");
   conns.add_option("--protocol", arguments.protocol, "tcp, udp or sctp");
-  conns.add_option("--limit", arguments.limit, "At most so many (default: all)");
+  conns.add_option("--limit", arguments.limit, "At most so many (default: all)")
+      ->check(CLI::NonNegativeNumber);
   auto& counters = *app.add_subcommand("counters", "Show counters that are not 0");
   counters.add_flag("--all", arguments.all, "Also those that are 0");
   counters.add_flag("--per-worker", arguments.per_worker, "A column for each worker");

@@ -243,6 +243,18 @@ TEST_F(CliTest, APortOutOfRangeIsNamedByItsFlag) {
   EXPECT_THAT(conns.err, HasSubstr("--port"));
 }
 
+TEST_F(CliTest, ANegativeLimitIsRefused) {
+  const auto conns = ctl({"conns", "--limit", "-1"});
+  EXPECT_EQ(conns.exit, 2);
+  EXPECT_THAT(conns.err, HasSubstr("--limit"));
+}
+
+TEST_F(CliTest, SaysWhatAPathIsInsteadOfWhatIsWanted) {
+  EXPECT_EQ(ctl({"apply", "-f", directory_}).err, "sluicectl: " + directory_ + ": is a directory\n");
+  std::ofstream(socket()) << "text";
+  EXPECT_EQ(ctl({"status"}).err, "sluicectl: " + socket() + " is no socket\n");
+}
+
 TEST_F(CliTest, ANameThatIsNotThereIsAnError) {
   start();
   (void)ctl({"apply", "-f", "-"}, kWeb);
