@@ -24,6 +24,7 @@ namespace {
 constexpr int kMaxThreads = 64;
 constexpr std::chrono::milliseconds kShutdownGrace{500};
 constexpr std::chrono::milliseconds kTick{250};
+constexpr std::chrono::milliseconds kStopLook{50};  // so long may stop() wait for the persister
 constexpr std::chrono::milliseconds kSettle{200};
 
 /// gRPC writes to stderr what comes back as an error anyway.
@@ -183,7 +184,7 @@ class Server::Impl {
       failed = !saved;
     };
     while (!stopping_) {
-      if (publisher_.wait_version_change(kept, kTick)) {
+      if (publisher_.wait_version_change(kept, kStopLook)) {
         pause(kSettle);  // the change comes into effect first: writing costs a core
         save();
         if (!pause(options_.state_file_period)) {
