@@ -102,10 +102,16 @@ bool is_listen_address(std::string_view text) {
 }
 
 void check_config(Section& top, const Config& config) {
-  check_ports(top, config);
-  check_workers(top, config);
+  if (config.mode == Mode::kDpdk) {
+    check_ports(top, config);
+    check_workers(top, config);
+  } else if (!config.ports.empty()) {
+    top.fail("ports", "none is expected in a kernel mode");
+  }
   check_node(top, config.node);
-  check_snat(top, config);
+  if (config.mode == Mode::kDpdk) {
+    check_snat(top, config);
+  }
   if (!is_listen_address(config.listen)) {
     top.fail("listen",
              "unix:/PATH, 127.0.0.1:PORT or [::1]:PORT is expected (other addresses need mutual "

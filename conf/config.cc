@@ -12,19 +12,19 @@
 namespace sluice::conf {
 namespace {
 
-void read_mode(Section& top, Mode& mode) {
+void read_mode(Section& top, std::optional<Mode> given, Mode& mode) {
   std::string word = "dpdk";
   top.text("mode", word);
-  if (word == "dpdk") {
-    mode = Mode::kDpdk;
+  if (given) {
+    mode = *given;
     return;
   }
-  for (const char* kernel : {"nftables", "iptables", "ipvs", "kernelspace"}) {
-    if (word == kernel) {
-      top.fail("mode", "this sluiced has no kernel mode " + word + "; only dpdk is built in");
-    }
+  const auto read = parse_mode(word);
+  if (read) {
+    mode = *read;
+  } else {
+    top.fail("mode", read.error().message);
   }
-  top.fail("mode", "dpdk is expected, not \"" + word.substr(0, 60) + "\"");
 }
 
 void read_idle(Section& section, std::vector<Idle>& out) {
@@ -184,6 +184,25 @@ void read_healthz(Section section, HealthzConfig& out) {
   }
 }
 
+void read_conntrack(Section section, ConntrackConfig& out) {
+  section.number("max-per-core", {0, 16777216}, out.max_per_core);
+  section.number("min", {0, 1048576}, out.min);
+  section.duration_or_zero("tcp-established-timeout", out.tcp_established_timeout);
+  section.duration_or_zero("tcp-close-wait-timeout", out.tcp_close_wait_timeout);
+  section.duration_or_zero("udp-timeout", out.udp_timeout);
+  section.duration_or_zero("udp-stream-timeout", out.udp_stream_timeout);
+  section.boolean("tcp-be-liberal", out.tcp_be_liberal);
+  section.done();
+}
+
+void read_min_sync_period(Section& top, std::optional<std::chrono::seconds>& out) {
+  const YamlTree* node = top.find("min-sync-period");
+  const bool given = node != nullptr && node->scalar != "auto";
+  if (given) {
+    top.duration_or_zero("min-sync-period", out.emplace());
+  }
+}
+
 void read_words(Section& top, Config& out) {
   using core::SchedulerKind;
   top.word<SchedulerKind>(
@@ -201,8 +220,8 @@ void read_words(Section& top, Config& out) {
       out.test_owner_map);
 }
 
-void read_config(Reader& reader, Section& top, Config& out) {
-  read_mode(top, out.mode);
+void read_config(Reader& reader, Section& top, std::optional<Mode> mode, Config& out) {
+  read_mode(top, mode, out.mode);
   top.list("ports", [&](const YamlTree& node, const std::string& path) {
     read_port(reader, node, path, out.ports.emplace_back());
   });
@@ -218,6 +237,8 @@ void read_config(Reader& reader, Section& top, Config& out) {
   top.text("listen", out.listen);
   read_healthz(top.section("healthz"), out.healthz);
   top.duration("sync-period", out.sync_period);
+  read_min_sync_period(top, out.min_sync_period);
+  read_conntrack(top.section("conntrack"), out.conntrack);
   top.text("state-dir", out.state_dir);
   top.done();
   check_config(top, out);
@@ -226,7 +247,7 @@ void read_config(Reader& reader, Section& top, Config& out) {
 }  // namespace
 
 core::Result<Config> parse_noting_absent(std::string_view text, const std::string& file,
-                                         std::set<std::string>& absent) {
+                                         std::set<std::string>& absent, std::optional<Mode> mode) {
   const auto tree = parse_yaml(text, file);
   if (!tree.has_value()) {
     return tl::make_unexpected(tree.error());
@@ -234,7 +255,7 @@ core::Result<Config> parse_noting_absent(std::string_view text, const std::strin
   Reader reader(file);
   Section top(reader, &*tree, "");
   Config config;
-  read_config(reader, top, config);
+  read_config(reader, top, mode, config);
   absent = reader.absent();
   if (reader.failed()) {
     return tl::make_unexpected(*reader.error());
@@ -242,12 +263,30 @@ core::Result<Config> parse_noting_absent(std::string_view text, const std::strin
   return config;
 }
 
-core::Result<Config> parse(std::string_view text, const std::string& file) {
-  std::set<std::string> absent;
-  return parse_noting_absent(text, file, absent);
+core::Result<Mode> parse_mode(std::string_view word) {
+  if (word == "dpdk") {
+    return Mode::kDpdk;
+  }
+  if (word == "nftables") {
+    return Mode::kNftables;
+  }
+  for (const char* kernel : {"iptables", "ipvs", "kernelspace"}) {
+    if (word == kernel) {
+      return tl::make_unexpected(core::Error{std::string("this sluiced has no kernel mode ") +
+                                             kernel + "; dpdk and nftables are built in"});
+    }
+  }
+  return tl::make_unexpected(
+      core::Error{"dpdk or nftables is expected, not \"" + std::string(word.substr(0, 60)) + "\""});
 }
 
-core::Result<Config> load(const std::string& path) {
+core::Result<Config> parse(std::string_view text, const std::string& file,
+                           std::optional<Mode> mode) {
+  std::set<std::string> absent;
+  return parse_noting_absent(text, file, absent, mode);
+}
+
+core::Result<Config> load(const std::string& path, std::optional<Mode> mode) {
   std::error_code status;
   if (std::filesystem::is_directory(path, status)) {
     return tl::make_unexpected(core::Error{path + ": cannot be read: it is a directory"});
@@ -259,7 +298,7 @@ core::Result<Config> load(const std::string& path) {
   }
   std::ostringstream text;
   text << in.rdbuf();
-  return parse(text.str(), path);
+  return parse(text.str(), path, mode);
 }
 
 }  // namespace sluice::conf

@@ -19,8 +19,8 @@ namespace sluice::conf {
 // rules between fields; what only the machine can tell (does the device exist, is the core there)
 // is checked by whoever uses the value.
 
-/// How the node forwards. Only workers are built in; the loader refuses the kernel modes.
-enum class Mode : std::uint8_t { kDpdk };
+/// How the node forwards. The loader refuses the kernel modes that are not built in.
+enum class Mode : std::uint8_t { kDpdk, kNftables };
 
 /// What a worker does when there is nothing to receive (design: Idle).
 enum class Idle : std::uint8_t { kAuto, kSpin, kYield, kSleep };
@@ -157,9 +157,23 @@ struct HealthzConfig {
   bool operator==(const HealthzConfig&) const = default;
 };
 
+/// The kernel's table of flows, in the kernel modes; rules CT-7..CT-9.
+struct ConntrackConfig {
+  using Seconds = std::chrono::seconds;
+  std::uint32_t max_per_core = 32768;  ///< 0: the limit is left alone
+  std::uint32_t min = 131072;
+  Seconds tcp_established_timeout{std::chrono::hours(24)};  ///< 0: left alone, as all below
+  Seconds tcp_close_wait_timeout{std::chrono::hours(1)};
+  Seconds udp_timeout{0};
+  Seconds udp_stream_timeout{0};
+  bool tcp_be_liberal = false;
+  bool operator==(const ConntrackConfig&) const = default;
+};
+
 struct Config {
   Mode mode = Mode::kDpdk;
-  std::vector<PortConfig> ports;  ///< at least one; names and devices are unique
+  /// Mode dpdk: at least one, names and devices are unique. Kernel modes: none.
+  std::vector<PortConfig> ports;
   WorkersConfig workers;
   MemoryConfig memory;
   TablesConfig tables;
@@ -174,6 +188,9 @@ struct Config {
   HealthzConfig healthz;
   /// Longest wait before a failed apply is retried; twice that and the node is unhealthy.
   std::chrono::seconds sync_period{30};
+  /// Shortest time between two applies; empty: 1 s in kernel modes, else none.
+  std::optional<std::chrono::seconds> min_sync_period;
+  ConntrackConfig conntrack;
   std::string state_dir = "/var/lib/sluice";  ///< last good snapshot; empty: none is kept
   LogLevel log_level = LogLevel::kInfo;
   OwnerMap test_owner_map = OwnerMap::kNormal;  ///< for tests; not in sluiced.yaml
@@ -183,9 +200,15 @@ struct Config {
 /// Reads and checks a configuration file.
 /// Errors: one line, "FILE:LINE: FIELD: what is expected" (FIELD as in "ports[0].mtu"; left out for
 /// faults of the whole document). Nothing is half-applied. Thread: any. Never throws.
-[[nodiscard]] core::Result<Config> load(const std::string& path);
+/// @param mode  of the command line; wins over the file's.
+[[nodiscard]] core::Result<Config> load(const std::string& path,
+                                        std::optional<Mode> mode = std::nullopt);
 
 /// The same for text already read; `file` only names it in errors.
-[[nodiscard]] core::Result<Config> parse(std::string_view text, const std::string& file);
+[[nodiscard]] core::Result<Config> parse(std::string_view text, const std::string& file,
+                                         std::optional<Mode> mode = std::nullopt);
+
+/// The mode of that name. Errors: no such mode, or one that is not built in; one line.
+[[nodiscard]] core::Result<Mode> parse_mode(std::string_view word);
 
 }  // namespace sluice::conf

@@ -67,8 +67,11 @@ class Demo:
         self.net.build()
         self.step("nginx in b1 b2 b3: HTTP on 8080, UDP on 8053")
         self.net.start_backends()
-        self.step(f"sluiced in gw: two workers, ports {self.net.port_kind}:front and "
-                  f"{self.net.port_kind}:back")
+        if self.net.kernel:
+            self.step("sluiced in gw: mode nftables, the kernel forwards")
+        else:
+            self.step(f"sluiced in gw: two workers, ports {self.net.port_kind}:front and "
+                      f"{self.net.port_kind}:back")
         self.net.start_sluiced(workers=2)
         self.step(f"sluicectl apply -f {EXAMPLE.relative_to(lab.ROOT)}")
         print(indent(self.net.ctl("apply", "-f", EXAMPLE).stdout))
@@ -149,8 +152,13 @@ class Demo:
         self.step("what each backend served")
         print()
         self.table(rows)
-        print("\n  counters of the workers (sluicectl counters):\n")
-        print(indent(self.net.ctl("counters").stdout))
+        if self.net.kernel:
+            print("\n  what the kernel has (nft list map ip sluice service-ips):\n")
+            print(indent(self.net.run("gw", "nft", "list", "map", "ip", "sluice",
+                                      "service-ips").stdout))
+        else:
+            print("\n  counters of the workers (sluicectl counters):\n")
+            print(indent(self.net.ctl("counters").stdout))
 
 
 def indent(text):
@@ -206,7 +214,8 @@ def end(demo):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--binaries", default=str(lab.ROOT / "build" / "bin"))
-    parser.add_argument("--port", default="auto", choices=["auto", "af_xdp", "af_packet"])
+    parser.add_argument("--port", default="auto", 
+                        choices=["auto", "af_xdp", "af_packet", "nftables"])
     parser.add_argument("--prefix")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--stop", metavar="PREFIX")

@@ -30,6 +30,7 @@ BACK4, BACK6 = "10.100.0.", "fd00:100::"
 GW = "1"
 CLIENTS = {"c1": "11", "c2": "12"}
 BACKENDS = {"b1": "11", "b2": "12", "b3": "13"}
+VIPS = range(100, 106)  # host parts of load-balancer addresses
 NODE4, NODE6 = BACK4 + GW, BACK6 + GW
 HTTP_PORT, UDP_PORT = 8080, 8053
 
@@ -102,13 +103,15 @@ class Lab:
         """
         binaries   folder of sluiced and sluicectl
         keep       the processes outlive this one; remove(prefix) ends them
-        port_kind  af_xdp, af_packet or auto: how sluiced reaches its interfaces
+        port_kind  af_xdp, af_packet or auto: how sluiced reaches its interfaces; nftables: it does
+                   not, the gateway's kernel forwards
         queues     queue pairs of every veth
         far_queues transmit queues of the links towards the gateway; 1: all frames arrive at its
                    first queue
         """
         self.binaries = pathlib.Path(binaries or ROOT / "build" / "bin")
         self.port_kind = port_kind
+        self.kernel = port_kind == "nftables"
         self.queues = queues
         self.far_queues = far_queues or queues
         self._preexec = None if keep else _die_with_parent
@@ -160,9 +163,16 @@ class Lab:
         for name, number in BACKENDS.items():
             self._host(name, "back", back(number), back(number, 6))
         self.sysctl("gw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
-        if plain:
+        if plain or self.kernel:
             self._address("gw", "front", front(GW), front(GW, 6))
             self._address("gw", "back", back(GW), back(GW, 6))
+        if self.kernel:
+            # No worker answers ARP and ND for load-balancer addresses: they are routed to the node.
+            for name in CLIENTS:
+                for number in VIPS:
+                    self.ip(name, "route", "add", f"{front(number)}/32", "via", front(GW))
+                    self.ip(name, "-6", "route", "add", f"{front(number, 6)}/128", "via",
+                            front(GW, 6))
 
     def _cable(self, name, device, side):
         """A veth pair from `device` in namespace `name` to the bridge of `side`."""
@@ -171,7 +181,7 @@ class Lab:
         far_queues = self.far_queues if name == "gw" else self.queues
         self.ip(name, "link", "add", device, *queues, str(self.queues), "type", "veth", "peer",
                 "name", far, *queues, str(far_queues), "netns", self.ns("link"))
-        if name == "gw" and self.port_kind != "af_xdp":
+        if name == "gw" and self.port_kind != "af_xdp" and not self.kernel:
             # A wire carries frames of at most the MTU. A veth hands on what TCP segmentation
             # offload left joined, and a packet socket would get it cut. (With XDP the kernel
             # itself keeps such frames away.) Checksum offload stays on.
@@ -266,6 +276,13 @@ class Lab:
 
     def config(self, workers=2, extra="", ports=None):
         """Text of a configuration file for this lab. extra: further top-level YAML lines."""
+        if self.kernel:
+            # The limit of flows belongs to the whole machine.
+            return (f"mode: nftables\n"
+                    f"node: {{name: gw, addresses: [{NODE4}, '{NODE6}']}}\n"
+                    f"conntrack: {{max-per-core: 0}}\n"
+                    f"listen: unix:{self.socket}\n"
+                    f"state-dir: {self.dir}/state\n" + extra)
         if ports is None:
             ports = "".join(
                 f"  - name: {side}\n"

@@ -13,7 +13,8 @@ namespace sluice::conf {
 /// test that sluiced.yaml names every key.
 [[nodiscard]] core::Result<Config> parse_noting_absent(std::string_view text,
                                                        const std::string& file,
-                                                       std::set<std::string>& absent);
+                                                       std::set<std::string>& absent,
+                                                       std::optional<Mode> mode = std::nullopt);
 
 /// Fills `kind` and `target` from `device`. @return false: `device` has none of the known forms.
 [[nodiscard]] bool parse_device(PortConfig& port);

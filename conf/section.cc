@@ -153,8 +153,16 @@ void Section::text(std::string_view key, std::string& out) {
 }
 
 void Section::duration(std::string_view key, std::chrono::seconds& out) {
+  read_duration(key, 1, "a duration with a unit in 1s..24h, such as 30s or 15m,", out);
+}
+
+void Section::duration_or_zero(std::string_view key, std::chrono::seconds& out) {
+  read_duration(key, 0, "a duration with a unit in 0s..24h, such as 30s or 15m,", out);
+}
+
+void Section::read_duration(std::string_view key, std::uint64_t least, const std::string& what,
+                            std::chrono::seconds& out) {
   constexpr std::uint64_t kMaxSeconds = 24 * 3600;
-  const std::string what = "a duration with a unit in 1s..24h, such as 30s or 15m,";
   const YamlTree* node = scalar(key, what);
   if (node == nullptr) {
     return;
@@ -163,7 +171,7 @@ void Section::duration(std::string_view key, std::chrono::seconds& out) {
   const char unit = text.empty() ? ' ' : text.back();
   const std::uint64_t scale = unit == 's' ? 1 : unit == 'm' ? 60 : unit == 'h' ? 3600 : 0;
   const auto value = scale == 0 ? std::nullopt : parse_number(text.substr(0, text.size() - 1));
-  if (!value.has_value() || *value == 0 || *value > kMaxSeconds / scale) {
+  if (!value.has_value() || *value < least || *value > kMaxSeconds / scale) {
     reader_->fail(node->line, path_of(key), what + " is expected, not " + printed(*node));
     return;
   }

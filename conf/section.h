@@ -91,6 +91,8 @@ class Section {
   void text(std::string_view key, std::string& out);
   /// Whole seconds written with a unit: "30s", "15m", "24h". Range 1 s .. 24 h.
   void duration(std::string_view key, std::chrono::seconds& out);
+  /// The same from 0 s.
+  void duration_or_zero(std::string_view key, std::chrono::seconds& out);
 
   template <class T>
   void word(std::string_view key, std::initializer_list<Word<T>> words, T& out) {
@@ -159,6 +161,8 @@ class Section {
     return all;
   }
   const YamlTree* scalar(std::string_view key, const std::string& what);
+  void read_duration(std::string_view key, std::uint64_t least, const std::string& what,
+                     std::chrono::seconds& out);
   void read_number(std::string_view key, Range range, bool accept_auto, std::uint64_t& out);
 
   Reader* reader_;

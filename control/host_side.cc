@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "control/settings.h"
+#include "control/dpdk_settings.h"
 #include "kni/exception/interface_setup.h"
 #include "kni/exception/socket_ports.h"
 

@@ -2,26 +2,15 @@
 
 #include "conf/config.h"
 #include "control/compile/compile.h"
-#include "dataplane/dpdk/worker_group.h"
-#include "kni/exception/interface_setup.h"
+#include "kni/conntrack/sysctl_plan.h"
 
 namespace sluice::daemon {
 
 // From the configuration file's values to what each part takes. No decisions, no defaults but the
-// ones a part needs to be told.
-
-/// @param log  where DPDK's own lines go. The guard is set by the caller.
-[[nodiscard]] dpdk::GroupSettings group_settings(const conf::Config& config, dpdk::LogSink log);
+// ones a part needs to be told. What the workers take is in dpdk_settings.h.
 
 [[nodiscard]] compile::NodeConfig node_config(const conf::Config& config);
 
-[[nodiscard]] kni::InterfaceSetup interface_setup(const conf::PortConfig& port);
-
-/// First and last port of source translation.
-struct PortRange {
-  std::uint16_t first = 0;
-  std::uint16_t last = 0;
-};
-[[nodiscard]] PortRange snat_ports(const conf::SnatConfig& snat);
+[[nodiscard]] kni::ConntrackSettings conntrack_settings(const conf::ConntrackConfig& config);
 
 }  // namespace sluice::daemon

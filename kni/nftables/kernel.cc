@@ -274,15 +274,18 @@ core::Result<std::unique_ptr<Kernel>> open_kernel() {
   if (!socket) {
     return tl::make_unexpected(socket.error());
   }
+  // Whether we may, and whether there is nftables at all.
+  const int rc =
+      socket->request(NFT_MSG_GETGEN, AF_UNSPEC, 0, {}, [](std::uint8_t, const Attributes&) {});
+  if (rc != 0) {
+    return tl::make_unexpected(core::Error{describe({rc, "asking for the generation"})});
+  }
   auto listener = Socket::open_listener();
   if (!listener) {
     return tl::make_unexpected(listener.error());
   }
-  auto kernel = std::make_unique<NetlinkKernel>(std::move(*socket), std::move(*listener));
-  if (const auto generation = kernel->generation(); !generation) {
-    return tl::make_unexpected(generation.error());
-  }
-  return std::unique_ptr<Kernel>(std::move(kernel));
+  return std::unique_ptr<Kernel>(
+      std::make_unique<NetlinkKernel>(std::move(*socket), std::move(*listener)));
 }
 
 std::string describe(const CommitResult& result) {

@@ -1,5 +1,6 @@
 #include "kni/nftables/nftables_sink.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -15,6 +16,7 @@ using core::Result;
 namespace {
 
 constexpr int kTriesWithGeneration = 2;
+const std::vector<core::Unsupported> kNothing;
 
 /// Both tables and what the plans say, as one transaction.
 nft::Batch make_batch(const nft::Plan& v4, const nft::Plan& v6,
@@ -75,6 +77,9 @@ Result<core::ApplyReport> NftablesSink::apply(const core::TablePtr& table) {
   const auto fail = [&](const Error& error) {
     ++counters_.sync_failures;
     in_force_ = nullptr;
+    if (options_.warn) {
+      options_.warn(error.message);
+    }
     return tl::make_unexpected(error);
   };
   if (const auto looked = look_around(table.get()); !looked) {
@@ -155,7 +160,11 @@ Result<void> NftablesSink::sync_all(const core::ForwardingTable& table) {
   handles_ = *handles;
   suspect_since_.reset();
   shares_ = std::move(wanted.shares);
-  unsupported_ = std::move(wanted.unsupported);
+  const nft::UnsupportedBySlot before = std::exchange(unsupported_, std::move(wanted.unsupported));
+  for (const auto& [slot, lines] : unsupported_) {
+    const auto found = before.find(slot);
+    tell(found == before.end() ? kNothing : found->second, lines);
+  }
   ++counters_.full_syncs;
   return {};
 }
@@ -188,6 +197,8 @@ Result<void> NftablesSink::sync_change(const core::ForwardingTable& table) {
   }
   nft::merge(shares_, change.shares);
   for (auto& [slot, lines] : change.unsupported) {
+    const auto found = unsupported_.find(slot);
+    tell(found == unsupported_.end() ? kNothing : found->second, lines);
     if (lines.empty()) {
       unsupported_.erase(slot);
     } else {
@@ -211,6 +222,21 @@ Result<void> NftablesSink::cleanup() {
     return tl::make_unexpected(Error{nft::describe(result)});
   }
   return {};
+}
+
+/// Says once what a service port asks for in vain.
+void NftablesSink::tell(const std::vector<core::Unsupported>& before,
+                        const std::vector<core::Unsupported>& now) const {
+  const auto was_said = [&](const core::Unsupported& line) {
+    return std::any_of(before.begin(), before.end(), [&](const core::Unsupported& said) {
+      return said.service_port == line.service_port && said.what == line.what;
+    });
+  };
+  for (const core::Unsupported& line : now) {
+    if (options_.warn && !was_said(line)) {
+      options_.warn("service " + line.service_port + ": " + line.what);
+    }
+  }
 }
 
 core::ApplyReport NftablesSink::report(const core::ForwardingTable& table) const {

@@ -65,6 +65,8 @@ class NftablesSink : public core::TableSink {
   core::Result<bool> write_change(const nft::RenderedChange& change);
   core::Result<bool> commit(const nft::Batch& batch, std::uint32_t generation);
   void suspect();
+  void tell(const std::vector<core::Unsupported>& before,
+            const std::vector<core::Unsupported>& now) const;
   [[nodiscard]] core::ApplyReport report(const core::ForwardingTable& table) const;
 
   std::unique_ptr<nft::Kernel> kernel_;

@@ -72,8 +72,11 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Values, Mistakes,
     ::testing::Values(
-        Mistake{"mode: nftables\n", "f.yaml:2: mode: ", "no kernel mode nftables"},
-        Mistake{"mode: fast\n", "f.yaml:2: mode: ", "dpdk is expected, not \"fast\""},
+        Mistake{"mode: iptables\n", "f.yaml:2: mode: ", "no kernel mode iptables"},
+        Mistake{"mode: fast\n", "f.yaml:2: mode: ", "dpdk or nftables is expected, not \"fast\""},
+        Mistake{"mode: nftables\n", "f.yaml:1: ports: ", "none is expected in a kernel mode"},
+        Mistake{"min-sync-period: 5\n", "f.yaml:2: min-sync-period: ", "0s..24h"},
+        Mistake{"conntrack: {udp-timeout: never}\n", "f.yaml:2: conntrack.udp-timeout: ", "0s..24h"},
         Mistake{"workers: {count: 0}\n", "f.yaml:2: workers.count: ", "1..128"},
         Mistake{"workers: {count: 129}\n", "f.yaml:2: workers.count: ", "1..128"},
         Mistake{"workers: {cores: [1, 1]}\n", "f.yaml:2: workers: ", "core 1 is named twice"},

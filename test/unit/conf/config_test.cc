@@ -190,6 +190,31 @@ TEST(Config, ReadsMemoryEalSnatAndWords) {
   EXPECT_EQ(good("test-owner-map: last\n").test_owner_map, OwnerMap::kLast);
 }
 
+TEST(Config, AKernelModeNeedsNoPortsAndHasSettingsOfItsOwn) {
+  const auto config = parse(
+      "mode: nftables\n"
+      "min-sync-period: 0s\n"
+      "conntrack: {max-per-core: 0, udp-timeout: 30s, tcp-established-timeout: 0s, "
+      "tcp-be-liberal: true}\n",
+      "f.yaml");
+
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(config->mode, Mode::kNftables);
+  EXPECT_EQ(config->min_sync_period, std::chrono::seconds(0));
+  EXPECT_EQ(config->conntrack.max_per_core, 0u);
+  EXPECT_EQ(config->conntrack.udp_timeout, std::chrono::seconds(30));
+  EXPECT_EQ(config->conntrack.tcp_established_timeout, std::chrono::seconds(0));
+  EXPECT_TRUE(config->conntrack.tcp_be_liberal);
+}
+
+TEST(Config, TheModeOfTheCommandLineWins) {
+  const auto config = parse("log-level: debug\n", "f.yaml", Mode::kNftables);
+
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(config->mode, Mode::kNftables);
+  EXPECT_FALSE(config->min_sync_period.has_value());
+}
+
 // F97: what is written is what is used; nothing off loopback.
 TEST(Config, TakesTheListenAddressAsItIsWritten) {
   for (const char* listen : {"unix:/run/x.sock", "127.0.0.1:9000", "127.0.0.2:1", "[::1]:65535"}) {

@@ -1,0 +1,73 @@
+#include "control/daemon_parts.h"
+
+#include <ctime>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "control/settings.h"
+
+namespace sluice::daemon {
+
+void warn_line(const std::string& line) {
+  spdlog::warn("{}", line);
+}
+
+sigset_t end_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  return set;
+}
+
+core::Result<std::unique_ptr<server::UnixSocket>> claim_listen(const std::string& listen) {
+  const auto address = server::parse_listen(listen);
+  if (!address) {
+    return tl::make_unexpected(address.error());
+  }
+  if (address->is_unix) {
+    return server::UnixSocket::claim(address->path);
+  }
+  if (const std::string why = server::why_not_bindable(*address); !why.empty()) {
+    return tl::make_unexpected(core::Error{"listen " + listen + ": " + why});
+  }
+  return std::unique_ptr<server::UnixSocket>();
+}
+
+publish::Publisher::Options publisher_options(const conf::Config& config) {
+  publish::Publisher::Options options;
+  options.node = node_config(config);
+  options.id_limits.service_ports = config.tables.services;
+  options.id_limits.endpoints = config.tables.backends;
+  return options;
+}
+
+server::Server::Options server_options(const conf::Config& config) {
+  server::Server::Options options;
+  options.listen = config.listen;
+  options.state_file = config.state_dir.empty() ? "" : config.state_dir + "/snapshot";
+  options.version = kVersion;
+  options.warn = [](const std::string& line) { spdlog::warn("server: {}", line); };
+  return options;
+}
+
+core::Result<void> wait_for_end(const publish::Publisher& publisher,
+                                const std::function<std::string()>& failed) {
+  const sigset_t signals = end_signals();
+  const timespec period{0, 500'000'000};
+  while (true) {
+    if (const int signal = sigtimedwait(&signals, nullptr, &period); signal > 0) {
+      spdlog::info("sluiced: signal {}, ending", signal);
+      return {};
+    }
+    if (std::string reason = failed(); !reason.empty()) {
+      return tl::make_unexpected(core::Error{std::move(reason)});
+    }
+    if (const auto health = publisher.health(); !health.ok && health.fatal) {
+      return tl::make_unexpected(core::Error{health.reason});
+    }
+  }
+}
+
+}  // namespace sluice::daemon

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "conf/config.h"
+#include "control/publish/publisher.h"
+#include "control/server/listen.h"
+#include "control/server/server.h"
+
+namespace sluice::daemon {
+
+// What every mode of the daemon is wired with. Thread: main.
+
+inline constexpr const char* kVersion = SLUICE_VERSION;
+
+/// Signals that end the daemon; blocked in every thread, taken by wait_for_end().
+[[nodiscard]] sigset_t end_signals();
+
+/// Writes a warning to the log. Thread: any.
+void warn_line(const std::string& line);
+
+/// Holds the place where the server will listen, so that a second daemon is refused before it has
+/// touched anything.
+[[nodiscard]] core::Result<std::unique_ptr<server::UnixSocket>> claim_listen(
+    const std::string& listen);
+
+[[nodiscard]] publish::Publisher::Options publisher_options(const conf::Config& config);
+[[nodiscard]] server::Server::Options server_options(const conf::Config& config);
+
+/// Waits for a signal. @param failed  asked now and then; a text: a part of the daemon ended.
+/// @return the reason when a part of the daemon failed instead.
+[[nodiscard]] core::Result<void> wait_for_end(const publish::Publisher& publisher,
+                                              const std::function<std::string()>& failed);
+
+/// Stops the publisher before anything goes that its sinks call, whatever way a mode ends.
+struct PublisherStop {
+  publish::Publisher& publisher;
+  ~PublisherStop() { publisher.stop(); }
+};
+
+/// Serves until a signal. Errors: one line; the host is left as it was.
+[[nodiscard]] core::Result<void> serve_dpdk(const conf::Config& config);
+[[nodiscard]] core::Result<void> serve_kernel(const conf::Config& config);
+
+/// Removes what kernel modes have made. Errors: one line.
+[[nodiscard]] core::Result<void> clean_up_kernel();
+
+}  // namespace sluice::daemon

@@ -1,0 +1,124 @@
+"""Mode nftables under load: the kernel forwards, sluiced changes its tables and dies."""
+
+import json
+import signal
+
+import lab
+import objects
+from lab import back, front
+
+FAST = "min-sync-period: 0s\nsync-period: 2s\n"
+ADDRESSES = 20  # of the backends in all, for Services that are scaled
+
+
+def start(net, extra=FAST):
+    """More addresses on the backends, sluiced, and two Services."""
+    names = list(lab.BACKENDS)
+    for number in range(ADDRESSES):
+        net.ip(names[number % 3], "address", "add", f"{back(100 + number)}/24", "dev", "eth0")
+        net.ip(names[number % 3], "address", "add", f"{back(100 + number, 6)}/64", "dev", "eth0",
+               "nodad")
+    net.start_sluiced(extra=extra)
+    net.apply(objects.as_list(objects.nat("web", 100), scaled(10), objects.service("shop", 101),
+                              objects.slices("shop")))
+    net.wait(lambda: works(net), "the first request is not answered", log=True)
+
+
+def scaled(count):
+    return objects.slices("web", backends=range(100, 100 + count))
+
+
+def works(net):
+    return net.run("c1", "curl", "-sf", "-m", "1", lab.url(front(100), 80), check=False,
+                   ).returncode == 0
+
+
+def sink(net):
+    return net.ctl_json("status")["sinks"][0]
+
+
+def listing(net):
+    return net.run("gw", "nft", "list", "ruleset").stdout
+
+
+def start_loads(net):
+    return [net.start_traffic("c1", "http", front(100), 80, "--parallel", 4),
+            net.start_traffic("c2", "http", front(100, 6), 80, "--parallel", 4)]
+
+
+def end_loads(net, loads):
+    for load in loads:
+        result = net.stop_traffic(load)
+        assert result["failed"] == 0, result
+        assert result["sent"] > 200, result
+
+
+def test_scaling_a_hundred_times_under_load_costs_no_request(net):
+    start(net)
+    loads = start_loads(net)
+
+    for number in range(100):
+        net.apply(objects.as_list(scaled(3 if number % 2 else 20)))
+        net.apply(objects.as_list(scaled(10)))
+
+    end_loads(net, loads)
+    assert int(sink(net).get("failures", 0)) == 0
+
+
+def test_killed_in_the_middle_of_applies_and_started_again_costs_no_request(net):
+    start(net)
+    loads = start_loads(net)
+
+    for number in range(12):
+        for count in (3, 20, 10, 4 + number):
+            net.apply(objects.as_list(scaled(count)))
+        lab.kill(net.sluiced, signal.SIGKILL)
+        net.start_sluiced(extra=FAST)
+
+    end_loads(net, loads)
+    net.apply(objects.as_list(scaled(5)))
+    net.wait(lambda: "goto h-5" in listing(net), "the last state is not in force", log=True)
+
+
+def test_a_rule_set_flushed_by_others_comes_back_within_the_sync_period(net):
+    start(net)
+    net.run("gw", "nft", "add", "table", "ip", "theirs")
+    net.run("gw", "nft", "flush", "ruleset")
+
+    net.wait(lambda: works(net), "it does not come back", 10.0, log=True)
+    assert "our tables were changed from outside" in net.log_tail(50)
+
+
+def test_what_the_kernel_cannot_do_is_said_per_service(net):
+    start(net)
+
+    net.apply(objects.as_list(objects.nat("turn", 102, scheduler="rr"), objects.slices("turn")))
+
+    net.wait(lambda: "service test/turn:http: scheduler rr" in net.log_tail(50),
+             "nothing is said", log=True)
+    assert "rr" in json.dumps(sink(net))
+
+
+def test_the_rules_stay_without_sluiced_and_cleanup_removes_exactly_ours(net):
+    start(net)
+    net.run("gw", "nft", "add", "table", "ip", "theirs")
+    status, _ = net.stop_sluiced()
+    assert status == 0
+    assert works(net)
+
+    done = net.run("gw", net.binaries / "sluiced", "--cleanup")
+
+    assert (done.stdout, done.stderr) == ("", "")
+    assert listing(net) == "table ip theirs {\n}\n"
+
+
+def test_without_the_right_the_start_is_refused_in_one_line(net):
+    path = net.dir / "sluiced.yaml"
+    path.write_text(net.config())
+
+    done = net.run("gw", "setpriv", "--bounding-set=-net_admin", net.binaries / "sluiced",
+                   "--config", path, check=False)
+
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "CAP_NET_ADMIN" in done.stderr
