@@ -17,7 +17,10 @@ namespace {
 
 constexpr std::size_t kScratch = 128 * 1024;      // beyond any single message of libnftnl
 constexpr std::size_t kMostElements = 60'000;     // bytes of one list; a nest's length has 16 bits
-constexpr std::uint32_t kMostRemembered = 65535;  // sources of one endpoint
+constexpr std::uint32_t kMostRemembered = 65536;  // sources of one endpoint
+constexpr std::uint32_t kLeastRemembered = 1024;
+constexpr std::size_t kRememberingBytes = 64 << 20;     // for the tables of all such sets together
+constexpr std::size_t kBytesPerSource = 16;             // two pointers a source, at most
 constexpr std::uint32_t kNoVerdictLength = 0xffffff00;  // NFT_DATA_VERDICT
 
 struct FreeChain {
@@ -49,8 +52,12 @@ std::uint32_t type_number(Field field, core::Family family) {
 
 class Encoder {
  public:
-  Encoder(Batch& batch, const Plan& plan)
-      : batch_(batch), plan_(plan), family_(plan.family), scratch_(kScratch) {}
+  Encoder(Batch& batch, const Plan& plan, std::uint32_t remembered)
+      : batch_(batch),
+        plan_(plan),
+        family_(plan.family),
+        scratch_(kScratch),
+        remembered_(remembered) {}
 
   void encode() {
     for (const std::string* chain : plan_.emptied) {
@@ -111,7 +118,7 @@ class Encoder {
       nftnl_set_set_u32(s, NFTNL_SET_DATA_LEN,
                         static_cast<std::uint32_t>(key_size(value, family_)));
     } else if (spec.kind == SetSpec::Kind::kTimeoutSet) {
-      nftnl_set_set_u32(s, NFTNL_SET_DESC_SIZE, kMostRemembered);
+      nftnl_set_set_u32(s, NFTNL_SET_DESC_SIZE, remembered_);
     } else if (spec.kind == SetSpec::Kind::kIntervalSet) {
       std::vector<std::uint8_t> parts;
       for (const Field field : spec.key) {
@@ -201,6 +208,7 @@ class Encoder {
   const Plan& plan_;
   core::Family family_;
   std::vector<char> scratch_;
+  std::uint32_t remembered_;
   std::uint32_t set_id_ = 0;
 };
 
@@ -242,8 +250,17 @@ void encode_table_end(Batch& batch, core::Family family) {
   batch.end();
 }
 
-void encode(Batch& batch, const Plan& plan) {
-  Encoder(batch, plan).encode();
+std::uint32_t remembered_sources(std::size_t remembering) noexcept {
+  std::uint32_t sources = kMostRemembered;
+  while (sources > kLeastRemembered &&
+         sources * kBytesPerSource * remembering > kRememberingBytes) {
+    sources /= 2;
+  }
+  return sources;
+}
+
+void encode(Batch& batch, const Plan& plan, std::size_t remembering) {
+  Encoder(batch, plan, remembered_sources(remembering)).encode();
 }
 
 }  // namespace sluice::kni::nft

@@ -2,6 +2,7 @@
 
 #include <linux/netfilter.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace sluice::kni::nft {
@@ -118,16 +119,24 @@ void add_masquerading(Writer& w, const core::NodePart& node) {
                           Masquerade{}});
 }
 
+/// The shape that takes the first slot of the same list.
+Shape first_of(const Shape& shape) {
+  Shape first = shape;
+  (shape.kind == Shape::Kind::kLocal ? first.local : first.cluster) = 1;
+  return first;
+}
+
+/// @param slots  0: the dispatch ends untranslated.
 void add_pick(std::vector<Rule>& rules, const Shape& shape, Family family, std::uint32_t slots,
               std::uint32_t offset) {
   if (slots == 0) {
-    return;  // ends the dispatch untranslated
+    return;
   }
   const Fields key = shape.node_port ? kNodePort : kFrontend;
   const char* map = shape.node_port ? names::kNodePortEndpoints : names::kServiceEndpoints;
   rules.push_back(make_rule(family, {DnatMap{key, {shape.pick, slots, offset}, map}}));
   if (slots > 1) {
-    rules.push_back(make_rule(family, {DnatMap{key, {Pick::Kind::kRandom, 1, offset}, map}}));
+    rules.push_back(make_rule(family, {Go{chain_name(first_of(shape)), false}}));
   }
 }
 
@@ -210,6 +219,10 @@ bool rules_differ(const core::NodePart& before, const core::NodePart& after, Fam
          b.service_cidrs != a.service_cidrs;
 }
 
+bool picks(const Shape& shape) {
+  return shape.kind == Shape::Kind::kCluster || shape.kind == Shape::Kind::kLocal;
+}
+
 std::string chain_name(const Shape& shape) {
   using Kind = Shape::Kind;
   std::string name = shape.node_port ? "n" : "";
@@ -246,6 +259,12 @@ std::vector<Shape> with_needed(const Shape& shape) {
   }
   if (shape.local > 0 && shape.kind != Kind::kLocal) {
     need(Kind::kLocal);
+  }
+  const std::size_t named = shapes.size();
+  for (std::size_t i = 0; i < named; ++i) {
+    if (picks(shapes[i]) && std::max(shapes[i].cluster, shapes[i].local) > 1) {
+      shapes.push_back(first_of(shapes[i]));
+    }
   }
   return shapes;
 }

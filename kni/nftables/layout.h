@@ -28,7 +28,7 @@ namespace sluice::kni::nft {
 // of one list moves nothing of the other.
 //
 // Rules and map elements are read at moments that may lie on both sides of a commit. A picked slot
-// that is gone then is caught by each pick's second rule, which takes the list's first slot.
+// that is gone then is caught by each pick's second rule, which goes on to the list's first slot.
 //
 // A Service with session affinity has chains of its own (section 12): first one rule per candidate
 // "source remembered there", then a uniform choice; each endpoint has a chain that remembers the
@@ -85,6 +85,10 @@ struct Shape {
   std::uint32_t local = 0;    ///< M
   auto operator<=>(const Shape&) const = default;
 };
+
+/// Its chain looks an endpoint map up. To bind a rule to a map the kernel walks the whole map, so
+/// such a chain stays when it is not used any more (render.h).
+[[nodiscard]] bool picks(const Shape& shape);
 
 [[nodiscard]] std::string chain_name(const Shape& shape);
 [[nodiscard]] Chain shape_chain(const Shape& shape, const core::NodePart& node,

@@ -19,15 +19,26 @@ constexpr int kTriesWithGeneration = 2;
 const std::vector<core::Unsupported> kNothing;
 
 /// Both tables and what the plans say, as one transaction.
-nft::Batch make_batch(const nft::Plan& v4, const nft::Plan& v6,
+nft::Batch make_batch(const nft::Plan& v4, const nft::Plan& v6, std::size_t remembering,
                       std::optional<std::uint32_t> generation) {
   nft::Batch batch(generation);
   for (const nft::Plan* plan : {&v4, &v6}) {
     nft::encode_table(batch, plan->family);
-    nft::encode(batch, *plan);
+    nft::encode(batch, *plan, remembering);
   }
   batch.finish();
   return batch;
+}
+
+/// Sets that rules fill.
+std::size_t remembering_sets(const nft::Rulesets& rulesets) {
+  std::size_t count = 0;
+  for (const nft::Ruleset* ruleset : {&rulesets.v4, &rulesets.v6}) {
+    for (const auto& [name, spec] : ruleset->sets) {
+      count += spec.kind == nft::SetSpec::Kind::kTimeoutSet ? 1 : 0;
+    }
+  }
+  return count;
 }
 
 }  // namespace
@@ -134,7 +145,8 @@ Result<bool> NftablesSink::write_all(const nft::Rendered& wanted, bool with_gene
                     "); they are put right");
     }
   }
-  return commit(make_batch(v4, v6, with_generation ? std::optional(*generation) : std::nullopt),
+  return commit(make_batch(v4, v6, remembering_sets(wanted.rulesets),
+                           with_generation ? std::optional(*generation) : std::nullopt),
                 *generation);
 }
 
@@ -160,6 +172,7 @@ Result<void> NftablesSink::sync_all(const core::ForwardingTable& table) {
   handles_ = *handles;
   suspect_since_.reset();
   shares_ = std::move(wanted.shares);
+  remembering_ = remembering_sets(wanted.rulesets);
   const nft::UnsupportedBySlot before = std::exchange(unsupported_, std::move(wanted.unsupported));
   for (const auto& [slot, lines] : unsupported_) {
     const auto found = before.find(slot);
@@ -176,7 +189,11 @@ Result<bool> NftablesSink::write_change(const nft::RenderedChange& change) {
   if (v4.empty() && v6.empty()) {
     return true;
   }
-  return commit(make_batch(v4, v6, generation_), generation_);
+  return commit(
+      make_batch(v4, v6,
+                 remembering_ + remembering_sets(change.after) - remembering_sets(change.before),
+                 generation_),
+      generation_);
 }
 
 Result<void> NftablesSink::sync_change(const core::ForwardingTable& table) {
@@ -195,16 +212,22 @@ Result<void> NftablesSink::sync_change(const core::ForwardingTable& table) {
   if (!*done) {
     return sync_all(table);
   }
-  nft::merge(shares_, change.shares);
+  const bool whole = change.whole;
+  nft::merge(shares_, change);
+  remembering_ += remembering_sets(change.after);
+  remembering_ -= remembering_sets(change.before);
   for (auto& [slot, lines] : change.unsupported) {
     const auto found = unsupported_.find(slot);
     tell(found == unsupported_.end() ? kNothing : found->second, lines);
-    if (lines.empty()) {
-      unsupported_.erase(slot);
-    } else {
-      unsupported_[slot] = std::move(lines);
-    }
   }
+  if (whole) {
+    unsupported_.clear();
+  }
+  unsupported_.merge(change.unsupported);
+  for (auto& [slot, lines] : change.unsupported) {
+    unsupported_[slot] = std::move(lines);  // was there before
+  }
+  std::erase_if(unsupported_, [](const auto& item) { return item.second.empty(); });
   ++counters_.partial_syncs;
   return {};
 }

@@ -55,6 +55,8 @@ class NftablesSink : public core::TableSink {
   /// Removes our tables, if they are there.
   core::Result<void> cleanup() override;
 
+  /// What service ports share in the tables in force, for those who check the kernel.
+  [[nodiscard]] const nft::SharesOfBoth& shares() const noexcept { return shares_; }
   [[nodiscard]] const NftablesCounters& counters() const noexcept { return counters_; }
 
  private:
@@ -74,6 +76,7 @@ class NftablesSink : public core::TableSink {
   NftablesCounters counters_;
   core::TablePtr in_force_;  ///< null: unknown
   nft::SharesOfBoth shares_;
+  std::size_t remembering_ = 0;  ///< sets that rules fill
   nft::UnsupportedBySlot unsupported_;
   nft::TableHandles handles_;
   std::uint32_t generation_ = 0;  ///< of the kernel after our last look or commit

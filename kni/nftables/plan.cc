@@ -104,7 +104,14 @@ class Planner {
     Plan::ElementChange change;
     change.set = &set;
     change.spec = spec_of(set);
+    if (other.empty()) {
+      change.elements.reserve(elements.size());
+    }
     for (const auto& element : elements) {
+      if (other.empty()) {
+        change.elements.push_back(&element);
+        continue;
+      }
       const auto found = other.find(element.first);
       if (found == other.end() || !(found->second == element.second)) {
         change.elements.push_back(&element);

@@ -94,9 +94,10 @@ void count_shared(const Touched& touched, const Shares& old, Shares& changed,
     const std::uint32_t was = found == old.shapes.end() ? 0 : found->second;
     const std::uint32_t is = next(was, by);
     changed.shapes[shape] = is;
-    if (was != 0 && is == 0) {
+    const bool there = found != old.shapes.end();
+    if (was != 0 && is == 0 && !picks(shape)) {
       before.chains[chain_name(shape)] = shape_chain(shape, node_before, before.family);
-    } else if (was == 0 && is != 0) {
+    } else if (!there && is != 0) {
       after.chains[chain_name(shape)] = shape_chain(shape, node_after, after.family);
     }
   }
@@ -150,14 +151,8 @@ RenderedChange whole_change(const ForwardingTable& before, const ForwardingTable
   change.after = std::move(now.rulesets);
   change.shares = std::move(now.shares);
   change.unsupported = std::move(now.unsupported);
-  for (const Family f : kFamilies) {
-    for (const auto& [shape, count] : shares.of(f).shapes) {
-      change.shares.of(f).shapes.try_emplace(shape, 0);
-    }
-    for (const auto& [key, count] : shares.of(f).hairpins) {
-      change.shares.of(f).hairpins.try_emplace(key, 0);
-    }
-  }
+  change.whole = true;
+  add_unused(change.before, shares, before.node());
   return change;
 }
 
@@ -169,7 +164,9 @@ Rendered render(const ForwardingTable& table) {
   Collector collector(table, 1, touched[0], touched[1]);
   for (const Family f : kFamilies) {
     out.rulesets.of(f) = render_node(table.node(), f);
-    out.rulesets.of(f).elements[names::kServiceIps].reserve(table.frontend_count());
+    for (const char* map : {names::kServiceIps, names::kServiceEndpoints}) {
+      out.rulesets.of(f).elements[map].reserve(table.frontend_count());
+    }
   }
   for (std::uint32_t i = 0; i < table.slot_limit(); ++i) {
     collector.add(static_cast<ServiceSlot>(i), out.rulesets, &out.unsupported);
@@ -209,23 +206,35 @@ RenderedChange render_change(const ForwardingTable& before, const ForwardingTabl
   return change;
 }
 
-void merge(SharesOfBoth& shares, const SharesOfBoth& changed) {
-  const auto one = [](Shares& to, const Shares& from) {
-    for (const auto& [shape, count] : from.shapes) {
-      to.shapes[shape] = count;
-      if (count == 0) {
-        to.shapes.erase(shape);
+void merge(SharesOfBoth& shares, RenderedChange& change) {
+  if (change.whole) {
+    shares = std::move(change.shares);
+    return;
+  }
+  for (const Family f : kFamilies) {
+    for (const auto& [shape, count] : change.shares.of(f).shapes) {
+      shares.of(f).shapes[shape] = count;
+      if (count == 0 && !picks(shape)) {
+        shares.of(f).shapes.erase(shape);
       }
     }
-    for (const auto& [key, count] : from.hairpins) {
-      to.hairpins[key] = count;
+    for (const auto& [key, count] : change.shares.of(f).hairpins) {
+      shares.of(f).hairpins[key] = count;
       if (count == 0) {
-        to.hairpins.erase(key);
+        shares.of(f).hairpins.erase(key);
       }
     }
-  };
-  one(shares.v4, changed.v4);
-  one(shares.v6, changed.v6);
+  }
+}
+
+void add_unused(Rulesets& rulesets, const SharesOfBoth& shares, const core::NodePart& node) {
+  for (const Family f : kFamilies) {
+    for (const auto& [shape, count] : shares.of(f).shapes) {
+      if (count == 0) {
+        rulesets.of(f).chains[chain_name(shape)] = shape_chain(shape, node, f);
+      }
+    }
+  }
 }
 
 }  // namespace sluice::kni::nft

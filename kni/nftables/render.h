@@ -16,7 +16,8 @@ namespace sluice::kni::nft {
 // Pure: from tables to rule sets. render() makes all of it, render_change() only what two tables
 // may have different, at a cost that grows with the change.
 
-/// How many service ports use what is shared.
+/// How many service ports use what is shared. A shape that picks and is not used any more is here
+/// with 0 and keeps its chain until the next whole sync: making one anew costs a walk of the map.
 struct Shares {
   std::map<Shape, std::uint32_t> shapes;
   std::unordered_map<std::string, std::uint32_t> hairpins;
@@ -52,7 +53,8 @@ struct Rendered {
 struct RenderedChange {
   Rulesets before;
   Rulesets after;
-  SharesOfBoth shares;            ///< of `after`, only counts that changed; 0: gone
+  SharesOfBoth shares;            ///< of `after`: only counts that changed, or all
+  bool whole = false;             ///< `shares` and `unsupported` are all there is
   UnsupportedBySlot unsupported;  ///< of touched service ports; empty: nothing to say any more
 };
 /// @param shares  of the table `before`.
@@ -60,6 +62,9 @@ struct RenderedChange {
                                            const core::ForwardingTable& after,
                                            const SharesOfBoth& shares);
 /// Brings counts up to date after a change has come into force.
-void merge(SharesOfBoth& shares, const SharesOfBoth& changed);
+void merge(SharesOfBoth& shares, RenderedChange& change);
+
+/// Adds the chains that stay without being used. Then `rulesets` is what the kernel has.
+void add_unused(Rulesets& rulesets, const SharesOfBoth& shares, const core::NodePart& node);
 
 }  // namespace sluice::kni::nft

@@ -53,7 +53,8 @@ std::vector<std::string> NftablesNode::apply(const core::TablePtr& table) {
   if (const auto applied = sink_->apply(table); !applied) {
     return {applied.error().message};
   }
-  const kni::nft::Rendered wanted = kni::nft::render(*table);
+  kni::nft::Rendered wanted = kni::nft::render(*table);
+  kni::nft::add_unused(wanted.rulesets, nftables_->shares(), table->node());
   check_read_back(wanted, failures);
   check_json(wanted.rulesets.v4, failures);
   check_json(wanted.rulesets.v6, failures);

@@ -59,7 +59,8 @@ class NftablesKernel : public testing::Test {
     if (!present) {
       return testing::AssertionFailure() << present.error().message;
     }
-    const nft::Rendered wanted = nft::render(table);
+    nft::Rendered wanted = nft::render(table);
+    nft::add_unused(wanted.rulesets, sink_->shares(), table.node());
     if (!nft::make_plan(present->v4, wanted.rulesets.v4).empty() ||
         !nft::make_plan(present->v6, wanted.rulesets.v6).empty()) {
       return testing::AssertionFailure() << output("nft list ruleset");
@@ -109,7 +110,10 @@ TEST_F(NftablesKernel, OneSourceHashListsAndLoadsAgain) {
   const nft::Shape shape{nft::Shape::Kind::kCluster, false, nft::Pick::Kind::kSourceHash, 3, 0};
   wanted.v4.sets[nft::names::kServiceEndpoints] =
       nft::node_sets().at(nft::names::kServiceEndpoints);
-  wanted.v4.chains["cs-3"] = nft::shape_chain(shape, core::NodePart{}, core::Family::kIpv4);
+  for (const nft::Shape& needed : nft::with_needed(shape)) {
+    wanted.v4.chains[nft::chain_name(needed)] =
+        nft::shape_chain(needed, core::NodePart{}, core::Family::kIpv4);
+  }
   nft::Batch batch(std::nullopt);
   nft::encode_table(batch, core::Family::kIpv4);
   const nft::Ruleset none;

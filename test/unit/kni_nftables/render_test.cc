@@ -118,9 +118,26 @@ TEST(RenderChange, CostsWhatChangedOnly) {
   const auto after = source.make();
   const RenderedChange change = render_change(*before, *after, all.shares);
   const Plan plan = make_plan(change.before.v4, change.after.v4);
-  EXPECT_EQ(plan.new_chains.size(), 4u);  // x-4, c-4 and those of node ports
-  EXPECT_EQ(plan.deleted_chains.size(), 4u);
+  EXPECT_EQ(plan.new_chains.size(), 4u);      // x-4, c-4 and those of node ports
+  EXPECT_EQ(plan.deleted_chains.size(), 2u);  // x-3 and nx-3; what picks stays
   EXPECT_TRUE(make_plan(change.before.v6, change.after.v6).empty());
+}
+
+TEST(RenderChange, AShapeThatComesBackCostsNoChain) {
+  TableSource source;
+  fill_small_cluster(source);
+  const auto before = source.make();
+  SharesOfBoth shares = render(*before).shares;
+  source.put(sluice::test::make_slice("web", "a", {"10.42.1.10", "10.42.2.10"}));
+  const auto between = source.make();
+  RenderedChange away = render_change(*before, *between, shares);
+  merge(shares, away);
+  source.put(sluice::test::make_slice("web", "a", {"10.42.1.10", "10.42.2.10", "10.42.3.10"}));
+  const RenderedChange back = render_change(*between, *source.make(), shares);
+  const Plan plan = make_plan(back.before.v4, back.after.v4);
+  for (const auto& [name, chain] : plan.new_chains) {
+    EXPECT_THAT(*name, Not(HasSubstr("c-")));
+  }
 }
 
 TEST(RenderChange, NoChangeIsNothing) {
@@ -184,16 +201,20 @@ TEST(RenderChange, ManyRandomChangesComeToWhatAWholeRenderSays) {
         source.config.masquerade_all = random.chance(50);
       }
       const core::TablePtr next = source.make();
-      const RenderedChange change = render_change(*now, *next, model.shares);
+      RenderedChange change = render_change(*now, *next, model.shares);
       carry_out(make_plan(change.before.v4, change.after.v4), model.rulesets.v4);
       carry_out(make_plan(change.before.v6, change.after.v6), model.rulesets.v6);
-      merge(model.shares, change.shares);
+      merge(model.shares, change);
       Rendered whole = render(*next);
+      add_unused(whole.rulesets, model.shares, next->node());
       for (const core::Family f : {core::Family::kIpv4, core::Family::kIpv6}) {
         ASSERT_TRUE(make_plan(model.rulesets.of(f), whole.rulesets.of(f)).empty())
             << "seed " << seed << " step " << step;
       }
-      EXPECT_EQ(model.shares.v4.shapes, whole.shares.v4.shapes);
+      for (const auto& [shape, count] : model.shares.v4.shapes) {
+        const auto found = whole.shares.v4.shapes.find(shape);
+        EXPECT_EQ(count, found == whole.shares.v4.shapes.end() ? 0 : found->second);
+      }
       EXPECT_EQ(model.shares.v4.hairpins, whole.shares.v4.hairpins);
       now = next;
     }
