@@ -1,7 +1,7 @@
 // What compile and freeze cost: a full state, then single endpoint changes. Prints one line per
 // figure; asserts nothing (times depend on the machine).
 //
-// compile_cost [services] [endpoints per service] [changes]
+// compile_cost [services] [endpoints per service] [changes] [scheduler]
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -38,8 +38,11 @@ std::string address(const char* prefix, std::size_t i) {
          std::to_string(i >> 8 & 0xff) + "." + std::to_string(i & 0xff);
 }
 
+std::string scheduler_of_all;  // NOLINT(cert-err58-cpp): of the command line; "": the default
+
 model::Service service(std::size_t i) {
   model::Service s;
+  s.scheduler = scheduler_of_all;
   s.name = {"ns" + std::to_string(i % 50), "svc" + std::to_string(i)};
   s.type = "LoadBalancer";
   s.cluster_ip = address("10.", (1U << 22) + i);
@@ -80,6 +83,7 @@ int main(int argc, char** argv) {
   const std::size_t services = argument(1, 10000);
   const std::size_t endpoints = argument(2, 10);
   const std::size_t changes = argument(3, 2000);
+  scheduler_of_all = argc > 4 ? argv[4] : "";
 
   model::ClusterState state;
   for (std::size_t i = 0; i < services; ++i) {

@@ -205,8 +205,21 @@ void read_min_sync_period(Section& top, std::optional<std::chrono::seconds>& out
 
 void read_words(Section& top, Config& out) {
   using core::SchedulerKind;
-  top.word<SchedulerKind>(
-      "scheduler", {{"random", SchedulerKind::kRandom}, {"rr", SchedulerKind::kRr}}, out.scheduler);
+  top.word<SchedulerKind>("scheduler",
+                          {{"random", SchedulerKind::kRandom},
+                           {"wrandom", SchedulerKind::kWrandom},
+                           {"rr", SchedulerKind::kRr},
+                           {"wrr", SchedulerKind::kWrr},
+                           {"lc", SchedulerKind::kLc},
+                           {"wlc", SchedulerKind::kWlc},
+                           {"lblc", SchedulerKind::kLblc},
+                           {"lblcr", SchedulerKind::kLblcr},
+                           {"sh", SchedulerKind::kSh},
+                           {"dh", SchedulerKind::kDh},
+                           {"sed", SchedulerKind::kSed},
+                           {"nq", SchedulerKind::kNq},
+                           {"mh", SchedulerKind::kMh}},
+                          out.scheduler);
   top.word<LogLevel>("log-level",
                      {{"trace", LogLevel::kTrace},
                       {"debug", LogLevel::kDebug},

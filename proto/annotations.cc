@@ -5,18 +5,16 @@
 #include <charconv>
 #include <span>
 
+#include "dataplane/core/fwd/text.h"
 #include "dataplane/core/net/address.h"
+#include "dataplane/core/sched/maglev.h"
 
 namespace sluice::codec {
 namespace {
 
-constexpr std::array<std::string_view, 4> kKnown = {"scheduler", "forwarding-mode", "weights",
-                                                    "maglev-table-size"};
-constexpr std::array<std::string_view, 12> kSchedulers = {
-    "rr", "wrr", "lc", "wlc", "lblc", "lblcr", "sh", "dh", "sed", "nq", "mh", "random"};
+constexpr std::array<std::string_view, 5> kKnown = {
+    "scheduler", "scheduler-flags", "forwarding-mode", "weights", "maglev-table-size"};
 constexpr std::array<std::string_view, 4> kModes = {"nat", "fullnat", "dr", "ipip"};
-// Primes; the second is the default (design section 5, Schedulers).
-constexpr std::array<std::int64_t, 5> kMaglevSizes = {1021, 4093, 16381, 65521, 131071};
 constexpr std::int64_t kMaxWeight = 65535;
 
 std::string path_of(std::string_view name) {
@@ -86,6 +84,17 @@ std::string read_weights(std::string_view text, std::map<std::string, std::int64
   return "";
 }
 
+/// "mh-port, mh-fallback".
+std::vector<std::string> read_list(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    out.emplace_back(trimmed(text.substr(0, comma)));
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+  }
+  return out;
+}
+
 /// Takes the annotation's value unless the typed field already says something else.
 template <class T>
 void merge(T& field, const T& empty, const T& value, std::string_view name,
@@ -101,6 +110,13 @@ void read_one(model::Service& service, std::string_view name, const std::string&
               const std::string& object, std::vector<FieldError>& errors) {
   if (name == "scheduler") {
     merge(service.scheduler, std::string(), value, name, object, errors);
+  } else if (name == "scheduler-flags") {
+    const std::vector<std::string> flags = read_list(value);
+    if (flags.empty()) {
+      errors.push_back({object, path_of(name), "is empty"});
+      return;
+    }
+    merge(service.scheduler_flags, {}, flags, name, object, errors);
   } else if (name == "forwarding-mode") {
     merge(service.forwarding_mode, std::string(), value, name, object, errors);
   } else if (name == "weights") {
@@ -122,6 +138,24 @@ void check_word(const std::string& word, std::span<const std::string_view> known
                 std::vector<FieldError>& errors) {
   if (!word.empty() && std::find(known.begin(), known.end(), word) == known.end()) {
     errors.push_back({object, field, "\"" + word + "\" is not one of " + list_of(known)});
+  }
+}
+
+void check_flags(const model::Service& service, const std::string& field, const std::string& object,
+                 std::vector<FieldError>& errors) {
+  for (const std::string& flag : service.scheduler_flags) {
+    const auto known =
+        std::find_if(core::kSchedulerFlags.begin(), core::kSchedulerFlags.end(),
+                     [&](const core::SchedulerFlag& f) { return f.name == flag; });
+    if (known == core::kSchedulerFlags.end()) {
+      errors.push_back({object, field,
+                        "\"" + flag +
+                            "\" is not one of mh-port, mh-fallback, sh-port, sh-fallback"});
+    } else if (core::name_of(known->scheduler) != service.scheduler) {
+      errors.push_back({object, field,
+                        "\"" + flag + "\" is for a Service that names the scheduler " +
+                            std::string(core::name_of(known->scheduler))});
+    }
   }
 }
 
@@ -160,8 +194,11 @@ void refuse_annotations(const std::map<std::string, std::string>& annotations,
 
 void check_options(const model::Service& service, const std::string& object,
                    std::vector<FieldError>& errors) {
-  check_word(service.scheduler, kSchedulers, source_of(service, "scheduler", "scheduler"), object,
-             errors);
+  if (!service.scheduler.empty() && !core::scheduler_by_name(service.scheduler)) {
+    errors.push_back({object, source_of(service, "scheduler", "scheduler"),
+                      "\"" + service.scheduler + "\" is not one of " + core::scheduler_names()});
+  }
+  check_flags(service, source_of(service, "scheduler-flags", "schedulerFlags"), object, errors);
   check_word(service.forwarding_mode, kModes,
              source_of(service, "forwarding-mode", "forwardingMode"), object, errors);
   const auto weights_at = source_of(service, "weights", "weights");
@@ -174,7 +211,8 @@ void check_options(const model::Service& service, const std::string& object,
     }
   }
   const auto size = service.maglev_table_size;
-  if (size && std::find(kMaglevSizes.begin(), kMaglevSizes.end(), *size) == kMaglevSizes.end()) {
+  const auto& sizes = core::kMaglevSizes;
+  if (size && std::find(sizes.begin(), sizes.end(), *size) == sizes.end()) {
     errors.push_back({object, source_of(service, "maglev-table-size", "maglevTableSize"),
                       "must be 1021, 4093, 16381, 65521 or 131071"});
   }

@@ -252,6 +252,7 @@ void decode_ingress(const v1::LoadBalancerStatus& in, model::Service& out, Check
 
 void decode_options(const v1::ServiceOptions& in, model::Service& out, Checker& check) {
   out.scheduler = in.scheduler();
+  out.scheduler_flags.assign(in.scheduler_flags().begin(), in.scheduler_flags().end());
   out.forwarding_mode = in.forwarding_mode();
   for (const auto& [key, weight] : in.weights()) {
     out.weights[key] = weight;

@@ -68,12 +68,13 @@ void encode_spec(const model::Service& in, v1::ServiceSpec& out) {
 }
 
 void encode_options(const model::Service& in, v1::Service& out) {
-  if (in.scheduler.empty() && in.forwarding_mode.empty() && in.weights.empty() &&
-      !in.maglev_table_size) {
+  if (in.scheduler.empty() && in.scheduler_flags.empty() && in.forwarding_mode.empty() &&
+      in.weights.empty() && !in.maglev_table_size) {
     return;
   }
   auto& options = *out.mutable_sluice();
   options.set_scheduler(in.scheduler);
+  options.mutable_scheduler_flags()->Assign(in.scheduler_flags.begin(), in.scheduler_flags.end());
   options.set_forwarding_mode(in.forwarding_mode);
   for (const auto& [key, weight] : in.weights) {
     (*options.mutable_weights())[key] = narrow(weight);

@@ -59,6 +59,15 @@ std::optional<Failure> why_empty(Client& client, const Output& output, const Nam
   return failure;
 }
 
+/// "wrr", "mh(mh-port)": as ipvsadm prints them.
+std::string scheduler_text(const v1::ServiceRow& row) {
+  std::string flags;
+  for (const auto& flag : row.scheduler_flags()) {
+    flags += (flags.empty() ? "(" : ",") + flag;
+  }
+  return row.scheduler() + (flags.empty() ? "" : flags + ")");
+}
+
 void add_service(const v1::ServiceRow& row, Columns& columns) {
   std::string frontends;
   for (const auto& frontend : row.frontends()) {
@@ -68,7 +77,7 @@ void add_service(const v1::ServiceRow& row, Columns& columns) {
                             : endpoint_text(frontend.address(), frontend.port()));
   }
   columns.add({row.name(), row.type(), row.protocol(), frontends.empty() ? "<none>" : frontends,
-               row.scheduler(), row.mode(),
+               scheduler_text(row), row.mode(),
                number(row.endpoints_ready()) + "/" + number(row.endpoints_total()),
                number(row.active_connections()), number(row.total_connections())});
 }

@@ -3,6 +3,7 @@
 // bad value is a fault with its field path.
 //
 // sluice.dev/weights: "10.0.0.1=3, 10.0.0.2:8080=0, [fd00::1]:80=2, fd00::2=5".
+// sluice.dev/scheduler-flags: "mh-port, mh-fallback".
 #include "control/compile/annotations.h"
 
 #include <algorithm>
@@ -11,22 +12,14 @@
 #include <utility>
 
 #include "dataplane/core/fwd/text.h"
-#include "dataplane/core/sched/pick.h"
+#include "dataplane/core/sched/maglev.h"
+#include "dataplane/core/sched/pick_plan.h"
 
 namespace sluice::compile {
 namespace {
 
 constexpr std::string_view kPrefix = "sluice.dev/";
 constexpr std::int64_t kMaxWeight = 65535;
-/// Primes near powers of two: a table must be much larger than the number of endpoints, and its
-/// size must not follow that number (design section 5).
-constexpr std::array<std::int64_t, 5> kMaglevSizes = {1021, 4093, 16381, 65521, 131071};
-
-constexpr auto kSchedulers = {
-    core::SchedulerKind::kRandom, core::SchedulerKind::kRr,  core::SchedulerKind::kWrr,
-    core::SchedulerKind::kLc,     core::SchedulerKind::kWlc, core::SchedulerKind::kLblc,
-    core::SchedulerKind::kLblcr,  core::SchedulerKind::kSh,  core::SchedulerKind::kDh,
-    core::SchedulerKind::kSed,    core::SchedulerKind::kNq,  core::SchedulerKind::kMh};
 
 /// Modes that the workers can do; the others are refused until they can.
 constexpr bool mode_is_built(core::ForwardingMode mode) {
@@ -131,33 +124,53 @@ class Reader {
     const auto [value, field] =
         value_of("sluice.dev/scheduler", service_.scheduler, "spec.scheduler");
     if (!value.empty()) {
-      const auto kind = scheduler_by_name(value);
+      const auto kind = core::scheduler_by_name(value);
       if (!kind) {
-        fault(field, "unknown scheduler '" + value + "'");
+        fault(field, "unknown scheduler '" + value + "'; known are " + core::scheduler_names());
         return;
       }
       out.scheduler = *kind;
-    }
-    if (!core::scheduler_is_built(out.scheduler)) {
-      fault(field, "scheduler '" + std::string(core::name_of(out.scheduler)) +
-                       "' is not available in this version");
+      scheduler_named_ = true;
     }
   }
 
   void read_flags(Extensions& out) {
-    const auto at = service_.annotations.find("sluice.dev/scheduler-flags");
-    if (at == service_.annotations.end()) {
-      return;
+    std::string typed;
+    for (const std::string& flag : service_.scheduler_flags) {
+      typed += (typed.empty() ? "" : ",") + flag;
     }
-    for_each_item(at->second, [&](std::string_view item) {
-      if (item == "mh-port" || item == "sh-port") {
-        out.scheduler_flags |= core::kSchedPort;
-      } else if (item == "mh-fallback" || item == "sh-fallback") {
-        out.scheduler_flags |= core::kSchedFallback;
+    const auto at = service_.annotations.find("sluice.dev/scheduler-flags");
+    const bool annotated = at != service_.annotations.end();
+    const std::string field = annotated ? path(at->first) : "spec.schedulerFlags";
+    const std::uint8_t by_type = flags_of(typed, "spec.schedulerFlags", out.scheduler);
+    out.scheduler_flags = annotated ? flags_of(at->second, field, out.scheduler) : by_type;
+    if (annotated && trimmed(at->second).empty()) {
+      fault(field, "is empty");
+    } else if (annotated && !typed.empty() && by_type != out.scheduler_flags) {
+      fault(field, "'" + at->second + "' contradicts spec.schedulerFlags '" + typed + "'");
+    }
+  }
+
+  /// A flag belongs to a scheduler the Service itself names: another node's default may differ.
+  std::uint8_t flags_of(std::string_view list, const std::string& field,
+                        core::SchedulerKind scheduler) {
+    std::uint8_t flags = 0;
+    for_each_item(list, [&](std::string_view item) {
+      const auto flag =
+          std::find_if(core::kSchedulerFlags.begin(), core::kSchedulerFlags.end(),
+                       [&](const core::SchedulerFlag& f) { return f.name == item; });
+      const std::string name = "'" + std::string(item) + "'";
+      if (flag == core::kSchedulerFlags.end()) {
+        fault(field, "unknown scheduler flag " + name +
+                         "; known are mh-port, mh-fallback, sh-port, sh-fallback");
+      } else if (!scheduler_named_ || flag->scheduler != scheduler) {
+        fault(field, "flag " + name + " is for a Service that names the scheduler " +
+                         std::string(core::name_of(flag->scheduler)));
       } else {
-        fault(path(at->first), "unknown scheduler flag '" + std::string(item) + "'");
+        flags |= flag->bit;
       }
     });
+    return flags;
   }
 
   void read_mode(Extensions& out) {
@@ -185,11 +198,16 @@ class Reader {
       return;
     }
     const auto size = parse_number(value);
-    if (!size || std::find(kMaglevSizes.begin(), kMaglevSizes.end(), *size) == kMaglevSizes.end()) {
+    const auto& known = core::kMaglevSizes;
+    if (!size || std::find(known.begin(), known.end(), *size) == known.end()) {
       fault(field, "'" + value + "' is not 1021, 4093, 16381, 65521 or 131071");
       return;
     }
     out.maglev_size = static_cast<std::uint32_t>(*size);
+    if (!core::picks_by_hash(out.scheduler)) {
+      report_.warning(field, "has no effect: scheduler " +
+                                 std::string(core::name_of(out.scheduler)) + " has no table");
+    }
   }
 
   void read_weights(Extensions& out) {
@@ -240,6 +258,7 @@ class Reader {
   const model::Service& service_;
   Reporter& report_;
   bool good_ = true;
+  bool scheduler_named_ = false;
 };
 
 }  // namespace
@@ -273,15 +292,6 @@ std::uint16_t weight_of(const Extensions& extensions, const std::string& identit
     }
   }
   return slice_weight && is_weight(*slice_weight) ? static_cast<std::uint16_t>(*slice_weight) : 1;
-}
-
-std::optional<core::SchedulerKind> scheduler_by_name(std::string_view name) {
-  for (const core::SchedulerKind kind : kSchedulers) {
-    if (core::name_of(kind) == name) {
-      return kind;
-    }
-  }
-  return std::nullopt;
 }
 
 std::optional<core::ForwardingMode> mode_by_name(std::string_view name) {

@@ -38,8 +38,6 @@ void check_annotations_of_slice(const model::EndpointSlice& slice, Reporter& rep
                                       const core::IpAddress& address,
                                       const std::optional<std::int64_t>& slice_weight);
 
-/// nullopt: no such name. "random", "rr", "wrr", ...
-[[nodiscard]] std::optional<core::SchedulerKind> scheduler_by_name(std::string_view name);
 /// "nat", "fullnat", "dr", "ipip"
 [[nodiscard]] std::optional<core::ForwardingMode> mode_by_name(std::string_view name);
 

@@ -9,6 +9,7 @@
 #include "control/compile/node_context.h"
 #include "control/compile/service_blocks.h"
 #include "dataplane/core/fwd/text.h"
+#include "dataplane/core/sched/pick.h"
 
 namespace sluice::compile {
 namespace {
@@ -167,6 +168,9 @@ class Explainer {
       if (known_ && i < admissions.size()) {
         row.candidate = admitted(admissions[i]);
         row.why = why(trace_.merged[i], admissions[i]);
+        row.why.text += row.candidate && e.weight != 1 && core::picks_by_weight(block.scheduler)
+                            ? ", weight " + std::to_string(e.weight)
+                            : "";
       } else {
         const auto index = static_cast<core::EndpointIndex>(i);
         row.candidate = std::binary_search(list.begin(), list.end(), index);
@@ -207,15 +211,63 @@ class Explainer {
 
   void describe_choice() {
     const core::Decision& d = out_.decision;
-    after("EP-9", "scheduler " + std::string(core::name_of(d.service->scheduler)) + " over " +
+    const core::SchedulerKind kind = d.service->scheduler;
+    after("EP-9", "scheduler " + core::scheduler_text(*d.service) + " over " +
                       std::to_string(d.eligible.size()) +
-                      (d.eligible.size() == 1 ? " candidate" : " candidates"));
+                      (d.eligible.size() == 1 ? " candidate" : " candidates") +
+                      (core::picks_by_hash(kind)
+                           ? ", a table of " + std::to_string(core::maglev_size_of(*d.service)) +
+                                 " slots"
+                           : ""));
+    if (core::picks_by_weight(kind)) {
+      describe_weights();
+    }
+    describe_hash();
     if (d.affinity_seconds == 0) {
       after("S-8", "no session affinity");
     } else {
       after("A-3", "session affinity by client address for " + std::to_string(d.affinity_seconds) +
                        " s: the candidate this client was sent to last comes before the scheduler");
     }
+  }
+
+  /// Nothing when all are alike.
+  void describe_weights() {
+    constexpr std::size_t kShown = 8;
+    const core::Decision& d = out_.decision;
+    std::string text;
+    bool alike = true;
+    for (std::size_t n = 0; n < d.eligible.size(); ++n) {
+      const core::Endpoint& e = d.service->endpoint(d.eligible[n]);
+      alike = alike && e.weight == d.service->endpoint(d.eligible[0]).weight;
+      if (n < kShown) {
+        text += (n == 0 ? "" : ", ") + core::to_string(e.address, e.port) + "=" +
+                std::to_string(e.weight);
+      }
+    }
+    if (!alike) {
+      after("weight", "weights " + text + (d.eligible.size() > kShown ? ", ..." : ""));
+    }
+  }
+
+  /// What mh, sh and dh choose follows from the flow alone.
+  void describe_hash() {
+    const core::Decision& d = out_.decision;
+    const core::FlowTuple& tuple = input_.flow.tuple;
+    const auto chosen = core::pick_by_hash(d, tuple);
+    if (!chosen) {
+      return;
+    }
+    const core::Endpoint& e = d.service->endpoint(*chosen);
+    const bool destination = d.service->scheduler == core::SchedulerKind::kDh;
+    const bool port = !destination && d.affinity_seconds == 0 &&
+                      (d.service->scheduler_flags & core::kSchedPort) != 0;
+    const std::string what = destination ? "destination address"
+                             : port      ? "client address and port"
+                                         : "client address";
+    after("EP-9", port && tuple.sport == 0
+                      ? "the client port, which is not known, has a part in the choice"
+                      : "the " + what + " hashes to " + core::to_string(e.address, e.port));
   }
 
   void describe_source_and_mode() {

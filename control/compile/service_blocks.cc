@@ -11,6 +11,7 @@
 #include "control/compile/select.h"
 #include "control/compile/service_ports.h"
 #include "control/compile/slices.h"
+#include "dataplane/core/sched/pick_plan.h"
 
 namespace sluice::compile {
 namespace {
@@ -75,12 +76,25 @@ class ServiceCompiler {
     } else {
       select_endpoints(merged, node_, placed.block);
     }
+    warn_of_small_table(placed.block, port, report);
     set_empty_verdicts(node_.profile, placed.block);
     if (traced) {
       trace_->block = placed.block;
       trace_->found = true;
     }
     result_.blocks.push_back(std::move(placed));
+  }
+
+  static void warn_of_small_table(const core::ServicePort& b, const NormalPort& port,
+                                  Reporter& report) {
+    const std::size_t candidates = std::max(b.cluster.size(), b.local.size());
+    const std::size_t size = core::maglev_size_of(b);
+    if (core::picks_by_hash(b.scheduler) && candidates > size) {
+      report.warning(indexed("spec.ports", port.index),
+                     std::to_string(candidates) + " endpoints and a table of " +
+                         std::to_string(size) + " slots: " + std::to_string(candidates - size) +
+                         " get no flows (sluice.dev/maglev-table-size)");
+    }
   }
 
   void describe(const NormalFamily& family, const NormalPort& port, core::ServicePort& b) const {

@@ -58,6 +58,7 @@ struct Service {
   std::string traffic_distribution;     ///< only for hints production (section 23)
   // Typed fields of ours; the annotations sluice.dev/... mean the same (design section 4).
   std::string scheduler;
+  std::vector<std::string> scheduler_flags;
   std::string forwarding_mode;
   std::map<std::string, std::int64_t> weights;  ///< key: endpoint IP or "ip:port"
   std::optional<std::int64_t> maglev_table_size;

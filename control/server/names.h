@@ -13,12 +13,6 @@ constexpr std::string_view family_text(core::Family family) {
   return family == core::Family::kIpv4 ? "IPv4" : "IPv6";
 }
 
-constexpr std::string_view scheduler_text(core::SchedulerKind kind) {
-  constexpr std::string_view kNames[] = {"random", "rr", "wrr", "lc",  "wlc", "lblc",
-                                         "lblcr",  "sh", "dh",  "sed", "nq",  "mh"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
 constexpr std::string_view mode_text(core::ForwardingMode mode) {
   constexpr std::string_view kNames[] = {"rule", "nat", "fullnat", "dr", "ipip"};
   return kNames[static_cast<std::size_t>(mode)];

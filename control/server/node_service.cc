@@ -5,6 +5,8 @@
 
 #include "control/server/connection_row.h"
 #include "control/server/names.h"
+#include "dataplane/core/fwd/text.h"
+#include "dataplane/core/sched/pick_plan.h"
 
 namespace sluice::server {
 namespace {
@@ -215,7 +217,13 @@ void NodeService::fill_service(const core::ServicePort& block, v1::ServiceRow& r
   if (block.node_port != 0) {
     add_frontend(Kind::kNodePort, "", block.node_port, row);
   }
-  row.set_scheduler(std::string(scheduler_text(block.scheduler)));
+  row.set_scheduler(std::string(core::name_of(block.scheduler)));
+  for (const std::string_view flag : core::flag_names(block.scheduler, block.scheduler_flags)) {
+    row.add_scheduler_flags(std::string(flag));
+  }
+  if (core::picks_by_hash(block.scheduler)) {
+    row.set_maglev_table_size(core::maglev_size_of(block));
+  }
   row.set_mode(std::string(mode_text(block.mode)));
   std::uint32_t ready = 0;
   pipeline::EndpointUse sum;

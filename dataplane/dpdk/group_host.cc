@@ -9,12 +9,8 @@ namespace sluice::dpdk {
 namespace {
 
 using core::ForwardingMode;
-using core::SchedulerKind;
 
 std::string unsupported_part(const core::ServicePort& service) {
-  if (service.scheduler != SchedulerKind::kRandom && service.scheduler != SchedulerKind::kRr) {
-    return "its scheduler is not built in";
-  }
   if (service.mode == ForwardingMode::kDr || service.mode == ForwardingMode::kIpip) {
     return "its forwarding mode is not built in";
   }
@@ -29,7 +25,7 @@ bool is_link_local(const core::IpAddress& address) noexcept {
 
 core::Capabilities WorkerGroup::capabilities() const {
   return {"dpdk",
-          {SchedulerKind::kRandom, SchedulerKind::kRr},
+          {core::kAllSchedulers.begin(), core::kAllSchedulers.end()},
           {ForwardingMode::kByRule, ForwardingMode::kNat, ForwardingMode::kFullNat}};
 }
 
@@ -37,6 +33,7 @@ core::Result<core::ApplyReport> WorkerGroup::apply(const core::TablePtr& table) 
   {
     const std::lock_guard lock(publish_mutex_);
     publisher_->apply(table);
+    loads_->see(table);
   }
   if (on_table_) {
     on_table_(*table);

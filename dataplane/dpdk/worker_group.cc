@@ -232,6 +232,7 @@ core::Result<void> WorkerGroup::make_workers() {
   const std::uint32_t workers = settings_.workers;
   counts_ = std::make_unique<pipeline::ConnectionCounts>(workers, settings_.backends);
   publisher_ = std::make_unique<pipeline::ViewPublisher>(workers, *counts_);
+  loads_ = std::make_unique<pipeline::LoadSharing>(*counts_);
   rings_ = std::make_unique<pipeline::HandoverRings>(workers, settings_.handover_ring);
   hops_ = std::make_unique<pipeline::NextHopDirectory>(settings_.next_hops);
   places_ = std::make_unique<pipeline::NextHopPlaces>(*hops_);
@@ -300,12 +301,21 @@ core::Result<void> WorkerGroup::start() {
 
 void WorkerGroup::housekeeping() {
   pthread_setname_np(pthread_self(), "slc-keeper");
+  auto collect_at = std::chrono::steady_clock::now();
   while (!stop_.load(std::memory_order_acquire)) {
+    auto pause = kCollectPeriod;
     {
       const std::lock_guard lock(publish_mutex_);
-      publisher_->collect();
+      if (const auto now = std::chrono::steady_clock::now(); now >= collect_at) {
+        publisher_->collect();
+        collect_at = now + kCollectPeriod;
+      }
+      if (!loads_->idle()) {
+        loads_->share();
+        pause = pipeline::LoadSharing::kPeriod;
+      }
     }
-    std::this_thread::sleep_for(kCollectPeriod);
+    std::this_thread::sleep_for(pause);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "dataplane/dpdk/port.h"
 #include "dataplane/dpdk/settings.h"
 #include "dataplane/dpdk/tap.h"
+#include "dataplane/pipeline/load_sharing.h"
 #include "dataplane/pipeline/next_hop_places.h"
 #include "dataplane/pipeline/owner.h"
 #include "dataplane/pipeline/view_publisher.h"
@@ -188,13 +189,14 @@ class WorkerGroup final : public core::TableSink, public pipeline::WorkerView {
   std::uint32_t mbufs_in_drivers_ = 0;  ///< after the ports were opened
   std::unique_ptr<pipeline::ConnectionCounts> counts_;
   std::unique_ptr<pipeline::ViewPublisher> publisher_;
+  std::unique_ptr<pipeline::LoadSharing> loads_;
   std::unique_ptr<pipeline::HandoverRings> rings_;
   std::unique_ptr<pipeline::OwnerMap> owners_;
   std::unique_ptr<pipeline::NextHopDirectory> hops_;
   std::unique_ptr<pipeline::NextHopPlaces> places_;  ///< the mirror's thread
   std::vector<std::unique_ptr<Member>> members_;
   std::unique_ptr<TapThread> tap_thread_;
-  mutable std::mutex publish_mutex_;  ///< callers of publisher_
+  mutable std::mutex publish_mutex_;  ///< callers of publisher_ and loads_
   std::vector<std::vector<core::IpAddress>> addresses_;
   mutable std::mutex faults_mutex_;
   std::vector<std::string> host_faults_;  ///< by port

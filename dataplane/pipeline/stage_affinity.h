@@ -25,12 +25,12 @@ template <class F>
 void Worker<Io, I4, I6, C>::open_pinned_flow(std::uint32_t i, const core::Flow& flow,
                                              const core::Decision& decision) noexcept {
   if (batch_.stages[i] == Stage::kPicked) {
-    open_flow<F>(i, flow, decision, picked_endpoint(decision, batch_.answers[i]));
+    open_flow<F>(i, flow, decision, picked_endpoint(decision, flow.tuple, batch_.answers[i]));
     return;
   }
   const std::size_t home = links_.owners.home_of(flow.tuple.src);
   if (home == config_.index) {
-    open_flow<F>(i, flow, decision, pinned_endpoint(decision, flow.tuple.src));
+    open_flow<F>(i, flow, decision, pinned_endpoint(decision, flow.tuple));
     return;
   }
   ask_home(i, flow.tuple, home);
@@ -39,14 +39,14 @@ void Worker<Io, I4, I6, C>::open_pinned_flow(std::uint32_t i, const core::Flow& 
 /// At home.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 core::EndpointIndex Worker<Io, I4, I6, C>::pinned_endpoint(const core::Decision& decision,
-                                                           const core::IpAddress& client) noexcept {
-  core::EndpointIndex chosen = pins_.find(decision, client, now_ns_);
+                                                           const core::FlowTuple& tuple) noexcept {
+  core::EndpointIndex chosen = pins_.find(decision, tuple.src, now_ns_);
   const bool known = chosen != core::EndpointIndex::kNone;
   if (!known) {
-    chosen = core::pick(decision, decision.eligible, scheduler_.next_random(), scheduler_);
+    chosen = core::pick(decision, tuple, now_ns_, scheduler_);
   }
   counters_.add(known ? Counter::kAffinityKept : Counter::kAffinityPicked);
-  if (chosen != core::EndpointIndex::kNone && pins_.record(decision, client, chosen, now_ns_)) {
+  if (chosen != core::EndpointIndex::kNone && pins_.record(decision, tuple.src, chosen, now_ns_)) {
     counters_.add(Counter::kAffinityEvicted);
   }
   return chosen;
@@ -55,6 +55,7 @@ core::EndpointIndex Worker<Io, I4, I6, C>::pinned_endpoint(const core::Decision&
 /// At the owner: the home worker's choice if it is still a candidate.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 core::EndpointIndex Worker<Io, I4, I6, C>::picked_endpoint(const core::Decision& decision,
+                                                           const core::FlowTuple& tuple,
                                                            const AffinityAnswer& answer) noexcept {
   const auto& eligible = decision.eligible;
   if (answer.picked != core::EndpointId::kNone) {
@@ -69,7 +70,7 @@ core::EndpointIndex Worker<Io, I4, I6, C>::picked_endpoint(const core::Decision&
     }
   }
   counters_.add(Counter::kAffinityStale);
-  return core::pick(decision, eligible, scheduler_.next_random(), scheduler_);
+  return core::pick(decision, tuple, now_ns_, scheduler_);
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
@@ -95,7 +96,7 @@ void Worker<Io, I4, I6, C>::answer_owner(std::uint32_t i, const core::FlowTuple&
   AffinityAnswer& answer = batch_.answers[i];
   answer = {};
   if (decision.verdict == core::FlowVerdict::kForward && decision.affinity_seconds != 0) {
-    answer.index = pinned_endpoint(decision, tuple.src);
+    answer.index = pinned_endpoint(decision, tuple);
     answer.generation = tables_->table->generation();
     answer.picked = answer.index == core::EndpointIndex::kNone
                         ? core::EndpointId::kNone

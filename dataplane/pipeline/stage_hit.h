@@ -78,6 +78,20 @@ auto Worker<Io, I4, I6, C>::judge_destination(core::EntryIndex at, core::Directi
   return Judgement::kGoOn;
 }
 
+/// A packet that is forwarded moves its connection's state, and the counts with it.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+void Worker<Io, I4, I6, C>::advance(core::EntryIndex at, core::Direction d,
+                                    std::uint8_t signal) noexcept {
+  auto& table = conns<F>();
+  const auto& entry = table.entry(at);
+  const bool was_closing = counts_as_closing(entry.state);
+  table.on_packet(at, d, signal, now_);
+  if (const bool closing = counts_as_closing(entry.state); closing != was_closing) {
+    links_.counts.moved(config_.index, entry.endpoint, closing);
+  }
+}
+
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 void Worker<Io, I4, I6, C>::forward_by_entry(std::uint32_t i, core::EntryIndex at,
@@ -114,7 +128,7 @@ void Worker<Io, I4, I6, C>::forward_by_entry(std::uint32_t i, core::EntryIndex a
     drop(p, Counter::kFragmentNoFlow);
     return;
   }
-  table.on_packet(at, d, f.tcp_flags, now_);
+  advance<F>(at, d, f.tcp_flags);
   if (reachable) {
     put_on_wire(p, word);
   } else {

@@ -160,8 +160,7 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     open_pinned_flow<F>(i, flow, decision);
     return;
   }
-  const std::uint64_t hash = scheduler_.next_random();
-  open_flow<F>(i, flow, decision, core::pick(decision, decision.eligible, hash, scheduler_));
+  open_flow<F>(i, flow, decision, core::pick(decision, tuple, now_ns_, scheduler_));
 }
 
 /// Only a worker that cannot keep up sees full bursts one after the other. A single one means
@@ -178,9 +177,17 @@ bool Worker<Io, I4, I6, C>::overloaded() const noexcept {
   return mode == core::ForwardingMode::kNat || mode == core::ForwardingMode::kFullNat;
 }
 
+/// The choice is kept even where another candidate would be easier: affinity, and hashing without
+/// fallback.
+[[nodiscard]] inline bool keeps_choice(const core::Decision& decision) noexcept {
+  return decision.affinity_seconds != 0 ||
+         (core::picks_by_hash(decision.service->scheduler) &&
+          (decision.service->scheduler_flags & core::kSchedFallback) == 0);
+}
+
 /// Creates the connection to the candidate `first`. A reply key that a live flow holds (one UDP
 /// socket, two VIPs, one backend) leads to another candidate, and when there is none to source
-/// translation; with affinity to source translation at once.
+/// translation; with affinity or hashing to source translation at once.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 void Worker<Io, I4, I6, C>::open_flow(std::uint32_t i, const core::Flow& flow,
@@ -195,7 +202,7 @@ void Worker<Io, I4, I6, C>::open_flow(std::uint32_t i, const core::Flow& flow,
     return;
   }
   bool exhausted = false;
-  const std::size_t candidates = decision.affinity_seconds != 0 ? 0 : decision.eligible.size();
+  const std::size_t candidates = keeps_choice(decision) ? 0 : decision.eligible.size();
   const std::size_t others = candidates < kTries ? candidates : kTries;
   core::CreateOutcome outcome =
       try_candidate<F>(i, flow, decision, service.endpoint(first), false, exhausted);

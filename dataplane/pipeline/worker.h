@@ -63,6 +63,12 @@ struct WorkerLinks {
   DumpMailbox& dumps;
 };
 
+/// A connection that has idled out with its port held (kHeld) still counts as an open one: nobody
+/// told the counts.
+[[nodiscard]] constexpr bool counts_as_closing(core::ConnState state) noexcept {
+  return core::in_states(state, core::kClosingStates & ~core::state_bit(core::ConnState::kHeld));
+}
+
 /// Told by the connection tables of every entry that goes.
 struct ConnReleaser {
   ConnectionCounts& counts;
@@ -71,7 +77,7 @@ struct ConnReleaser {
   template <class Hot>
   void released(core::EntryIndex, const Hot& entry, const core::ColdEntry&,
                 core::ReleaseReason why) noexcept {
-    counts.closed(worker, entry.endpoint);
+    counts.closed(worker, entry.endpoint, counts_as_closing(entry.state));
     if (why == core::ReleaseReason::kExpired) {
       counters.add(Counter::kConnExpired);
     } else if (why != core::ReleaseReason::kRemoved) {
@@ -103,7 +109,8 @@ class Worker {
         counters_(links.counters),
         releaser_{links.counts, links.counters, config.index},
         scheduler_(config.service_slots, static_cast<std::uint32_t>(config.index),
-                   static_cast<std::uint32_t>(config.workers), config.seed),
+                   static_cast<std::uint32_t>(config.workers), config.seed,
+                   links.counts.view(config.index)),
         pins_(config.affinity_pins, config.service_slots, config.seed) {}
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -210,6 +217,8 @@ class Worker {
   template <class F>
   Judgement judge_destination(core::EntryIndex at, core::Direction d) noexcept;
   template <class F>
+  void advance(core::EntryIndex at, core::Direction d, std::uint8_t signal) noexcept;
+  template <class F>
   void forward_by_entry(std::uint32_t i, core::EntryIndex at, core::Direction d) noexcept;
 
   // stage_miss.h
@@ -242,8 +251,9 @@ class Worker {
   void open_pinned_flow(std::uint32_t i, const core::Flow& flow,
                         const core::Decision& decision) noexcept;
   [[nodiscard]] core::EndpointIndex pinned_endpoint(const core::Decision& decision,
-                                                    const core::IpAddress& client) noexcept;
+                                                    const core::FlowTuple& tuple) noexcept;
   [[nodiscard]] core::EndpointIndex picked_endpoint(const core::Decision& decision,
+                                                    const core::FlowTuple& tuple,
                                                     const AffinityAnswer& answer) noexcept;
   void ask_home(std::uint32_t i, const core::FlowTuple& tuple, std::size_t home) noexcept;
   void answer_owner(std::uint32_t i, const core::FlowTuple& tuple) noexcept;

@@ -126,7 +126,7 @@ class Run {
       expect(what + " affinity", probe.affinity,
              decision.affinity_seconds == 0 ? "none" : std::to_string(decision.affinity_seconds));
     }
-    judge_picks(decision, what);
+    judge_picks(flow, decision, what);
     choose(probe, flow, decision, what);
   }
 
@@ -147,10 +147,11 @@ class Run {
   }
 
   /// Every candidate is reached by the scheduler and nothing else is.
-  void judge_picks(const core::Decision& decision, const std::string& what) {
+  void judge_picks(const core::Flow& flow, const core::Decision& decision,
+                   const std::string& what) {
     std::set<core::EndpointIndex> picked;
     for (std::size_t i = 0; i < decision.eligible.size() * kPicksPerCandidate; ++i) {
-      picked.insert(core::pick(decision, decision.eligible, scheduler_.next_random(), scheduler_));
+      picked.insert(core::pick(decision, flow.tuple, 0, scheduler_));
     }
     const std::set<core::EndpointIndex> all(decision.eligible.begin(), decision.eligible.end());
     expect(what + " picks", std::to_string(all.size()), std::to_string(picked.size()));
@@ -169,7 +170,7 @@ class Run {
       expect(what + " pin", "none", chosen == core::EndpointIndex::kNone ? "none" : "one");
     }
     if (chosen == core::EndpointIndex::kNone) {
-      chosen = core::pick(decision, decision.eligible, 0, scheduler_);
+      chosen = core::pick(decision, flow.tuple, 0, scheduler_);
     }
     if (decision.affinity_seconds != 0) {
       memory_.record(decision, flow.tuple.src, chosen);

@@ -70,6 +70,7 @@ SteppedGroup::SteppedGroup(const SteppedGroupConfig& config)
       pool_(config.frames),
       counts_(std::make_unique<pipeline::ConnectionCounts>(config.workers, config.endpoints)),
       publisher_(std::make_unique<pipeline::ViewPublisher>(config.workers, *counts_)),
+      loads_(std::make_unique<pipeline::LoadSharing>(*counts_)),
       rings_(std::make_unique<pipeline::HandoverRings>(config.workers, config.ring_size)),
       hops_(std::make_unique<pipeline::NextHopDirectory>(config.next_hops)) {
   pipeline::OwnerMap::Config owner;
@@ -145,6 +146,15 @@ std::vector<pipeline::PortInfo> SteppedGroup::default_ports() const {
 void SteppedGroup::inject(std::size_t worker, const Bytes& frame, std::size_t port,
                           pipeline::Origin origin) {
   members_[worker]->io.inject(static_cast<PortIndex>(port), frame, origin);
+}
+
+void SteppedGroup::advance_ms(std::uint64_t ms) {
+  now_ns_ += ms * 1'000'000;
+  constexpr std::uint64_t kPeriod = std::chrono::nanoseconds(pipeline::LoadSharing::kPeriod).count();
+  if (now_ns_ - shared_ns_ >= kPeriod) {
+    loads_->share();
+    shared_ns_ = now_ns_;
+  }
 }
 
 bool SteppedGroup::step(std::size_t worker) {
@@ -361,12 +371,13 @@ void SteppedGroup::dump_threads(const std::function<bool(const pipeline::Connect
 core::Capabilities SteppedGroup::capabilities() const {
   return {
       "stepped",
-      {core::SchedulerKind::kRandom, core::SchedulerKind::kRr},
+      {core::kAllSchedulers.begin(), core::kAllSchedulers.end()},
       {core::ForwardingMode::kByRule, core::ForwardingMode::kNat, core::ForwardingMode::kFullNat}};
 }
 
 core::Result<core::ApplyReport> SteppedGroup::apply(const core::TablePtr& table) {
   publisher_->apply(table);
+  loads_->see(table);
   core::ApplyReport report;
   report.generation = table->generation();
   return report;

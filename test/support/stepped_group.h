@@ -11,6 +11,7 @@
 #include "dataplane/core/conn/states.h"
 #include "dataplane/core/sink.h"
 #include "dataplane/pipeline/counters.h"
+#include "dataplane/pipeline/load_sharing.h"
 #include "dataplane/pipeline/next_hop_directory.h"
 #include "dataplane/pipeline/owner.h"
 #include "dataplane/pipeline/view_publisher.h"
@@ -68,7 +69,8 @@ class SteppedGroup final : public pipeline::WorkerView, public core::TableSink {
 
   // --- control -----------------------------------------------------------------------------
 
-  void advance_ms(std::uint64_t ms) { now_ns_ += ms * 1'000'000; }
+  /// The workers learn of each other's connections every 2 ms, as in a real group.
+  void advance_ms(std::uint64_t ms);
   /// Advances in steps with polls between, as real time would.
   void run_ms(std::uint64_t ms, std::uint64_t step_ms = 100);
   pipeline::ViewPublisher& publisher() { return *publisher_; }
@@ -131,9 +133,11 @@ class SteppedGroup final : public pipeline::WorkerView, public core::TableSink {
 
   SteppedGroupConfig config_;
   std::uint64_t now_ns_ = 1'000'000'000'000;
+  std::uint64_t shared_ns_ = now_ns_;
   FramePool pool_;
   std::unique_ptr<pipeline::ConnectionCounts> counts_;
   std::unique_ptr<pipeline::ViewPublisher> publisher_;
+  std::unique_ptr<pipeline::LoadSharing> loads_;
   std::unique_ptr<pipeline::HandoverRings> rings_;
   std::unique_ptr<pipeline::OwnerMap> owners_;
   std::unique_ptr<pipeline::NextHopDirectory> hops_;

@@ -48,6 +48,7 @@ core::ServicePort TableMaker::block(const std::string& name, const TestService& 
   b.port = s.port;
   b.node_port = s.node_port;
   b.scheduler = s.scheduler;
+  b.scheduler_flags = s.scheduler_flags;
   b.affinity_seconds = s.affinity_seconds;
   b.mode = s.masquerade_external ? core::ForwardingMode::kByRule : core::ForwardingMode::kNat;
   b.masquerade_external = s.masquerade_external;
@@ -69,8 +70,13 @@ core::ServicePort TableMaker::block(const std::string& name, const TestService& 
     e.serving = !listed(s.not_serving, text);
     e.local = listed(s.local, text);
     e.ready = !e.terminating && e.serving;
+    if (const auto weight = s.weights.find(text); weight != s.weights.end()) {
+      e.weight = weight->second;
+    }
     const auto index = static_cast<core::EndpointIndex>(b.endpoints.size());
-    if (e.ready) {
+    if (e.weight == 0) {
+      // no candidate
+    } else if (e.ready) {
       b.cluster.push_back(index);
     } else if (e.serving && e.terminating) {
       fallback.push_back(index);

@@ -21,7 +21,9 @@ struct TestService {
   std::vector<std::string> not_serving = {};  ///< of them: neither ready nor serving
   std::vector<std::string> local = {};        ///< of them: on this node
   std::vector<std::string> sources = {};      ///< allowed, of the VIP
+  std::map<std::string, std::uint16_t> weights = {};  ///< by endpoint; others have 1
   core::SchedulerKind scheduler = core::SchedulerKind::kRr;
+  std::uint8_t scheduler_flags = 0;
   std::uint32_t affinity_seconds = 0;
   bool masquerade_external = false;  ///< eTP Cluster by the book; false: mode nat
 };

@@ -43,7 +43,7 @@ struct Decision {
   ServiceSlot slot = ServiceSlot::kNone;
   const ServicePort* service = nullptr;     ///< set whenever a service port was matched
   std::span<const EndpointIndex> eligible;  ///< candidates in sorted order; kForward: not empty
-  std::span<const std::uint16_t> maglev;    ///< slots for `eligible` when the scheduler is mh
+  const PickPlan* plan = nullptr;           ///< of `eligible`, when its scheduler has one
   bool masquerade = false;                  ///< marked by P-2 or P-5; hairpin comes on top
   std::uint32_t affinity_seconds = 0;
 };

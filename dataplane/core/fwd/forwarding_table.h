@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -35,8 +36,13 @@ enum class EndpointIndex : std::uint32_t { kNone = 0xffffffff };
 
 enum class TrafficPolicy : std::uint8_t { kCluster, kLocal };
 enum class SchedulerKind : std::uint8_t {
-  kRandom, kRr, kWrr, kLc, kWlc, kLblc, kLblcr, kSh, kDh, kSed, kNq, kMh,
+  kRandom, kRr, kWrr, kLc, kWlc, kLblc, kLblcr, kSh, kDh, kSed, kNq, kMh, kWrandom,
 };
+inline constexpr std::array kAllSchedulers = {
+    SchedulerKind::kRandom, SchedulerKind::kWrandom, SchedulerKind::kRr, SchedulerKind::kWrr,
+    SchedulerKind::kLc, SchedulerKind::kWlc, SchedulerKind::kLblc, SchedulerKind::kLblcr,
+    SchedulerKind::kSh, SchedulerKind::kDh, SchedulerKind::kSed, SchedulerKind::kNq,
+    SchedulerKind::kMh};
 /// Forwarding mode a Service asks for; kByRule: nat, and fullnat whenever the rules masquerade.
 enum class ForwardingMode : std::uint8_t { kByRule, kNat, kFullNat, kDr, kIpip };
 enum class FrontendKind : std::uint8_t { kClusterIp, kExternalIp, kLoadBalancerVip, kNodePort };
@@ -54,6 +60,14 @@ struct Endpoint {
   bool serving = true;
   bool terminating = false;
   bool operator==(const Endpoint&) const = default;
+};
+
+struct PickPlan;
+/// What the scheduler has worked out of a candidate list (sched/pick_plan.h); null: nothing. It
+/// follows from the rest of the block, so it has no part in comparisons.
+struct PickPlanRef {
+  std::shared_ptr<const PickPlan> plan;
+  constexpr bool operator==(const PickPlanRef&) const noexcept { return true; }
 };
 
 /// Immutable block of one service port and family.
@@ -79,7 +93,7 @@ struct ServicePort {
   SchedulerKind scheduler = SchedulerKind::kRandom;
   std::uint8_t scheduler_flags = 0;  ///< kSchedPort, kSchedFallback
   ForwardingMode mode = ForwardingMode::kByRule;
-  std::uint32_t maglev_size = 0;     ///< 0: default
+  std::uint32_t maglev_size = 0;     ///< slots of mh, sh and dh; 0: default
   std::uint32_t affinity_seconds = 0;  ///< 0: none
   std::int64_t created_unix_seconds = 0;  ///< creationTimestamp; absent = INT64_MAX (newest)
   /// Sources that may use the VIPs (F-2 already added); empty: no filter.
@@ -93,9 +107,8 @@ struct ServicePort {
   std::vector<EndpointIndex> cluster;        ///< EP-2
   std::vector<EndpointIndex> local;          ///< EP-4
   std::vector<EndpointIndex> all_reachable;  ///< EP-5
-  /// Maglev slots into `endpoints`; empty unless scheduler is mh.
-  std::vector<std::uint16_t> maglev_cluster;
-  std::vector<std::uint16_t> maglev_local;
+  PickPlanRef cluster_plan;                  ///< of `cluster`; filled by TableBuilder
+  PickPlanRef local_plan;                    ///< of `local`
   bool operator==(const ServicePort&) const = default;
 
   [[nodiscard]] const Endpoint& endpoint(EndpointIndex i) const noexcept {
@@ -116,6 +129,18 @@ struct ServicePort {
 };
 inline constexpr std::uint8_t kSchedPort = 1;      ///< mh-port / sh-port
 inline constexpr std::uint8_t kSchedFallback = 2;  ///< mh-fallback / sh-fallback
+
+/// A flag by its name, as IPVS has it: each belongs to one scheduler.
+struct SchedulerFlag {
+  std::string_view name;
+  SchedulerKind scheduler;
+  std::uint8_t bit;
+};
+inline constexpr std::array<SchedulerFlag, 4> kSchedulerFlags = {
+    {{"mh-port", SchedulerKind::kMh, kSchedPort},
+     {"mh-fallback", SchedulerKind::kMh, kSchedFallback},
+     {"sh-port", SchedulerKind::kSh, kSchedPort},
+     {"sh-fallback", SchedulerKind::kSh, kSchedFallback}}};
 
 struct Frontend {
   ServiceSlot slot = ServiceSlot::kNone;

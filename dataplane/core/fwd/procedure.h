@@ -225,7 +225,7 @@ class Procedure {
     const bool local = reason == DecisionReason::kLocalPolicy;
     d.reason = reason;
     d.eligible = local ? d.service->local : d.service->cluster;
-    d.maglev = local ? d.service->maglev_local : d.service->maglev_cluster;
+    d.plan = local ? d.service->local_plan.plan.get() : d.service->cluster_plan.plan.get();
     trace_.chose(d);
   }
 

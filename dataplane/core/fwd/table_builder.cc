@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dataplane/core/fwd/invariants.h"
+#include "dataplane/core/sched/pick_plan.h"
 
 namespace sluice::core {
 namespace {
@@ -99,6 +100,7 @@ void TableBuilder::set_service(ServiceSlot slot, ServicePort block) {
     services_.erase(i);
     return;
   }
+  plan_picks(block, present);
   services_[i] = std::make_shared<const ServicePort>(std::move(block));
 }
 

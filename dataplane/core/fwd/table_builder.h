@@ -23,7 +23,8 @@ class TableBuilder {
   explicit TableBuilder(TablePtr base);
 
   void set_node(NodePart node);
-  /// Adds or replaces a block. Fills `by_address`. An equal block is no change.
+  /// Adds or replaces a block. Fills `by_address` and the plans of its scheduler. An equal block is
+  /// no change.
   void set_service(ServiceSlot slot, ServicePort block);
   void remove_service(ServiceSlot slot);
   void set_frontend(const FrontendKey& key, Frontend frontend);

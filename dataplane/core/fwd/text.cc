@@ -113,8 +113,40 @@ std::string_view name_of(TrafficPolicy policy) noexcept {
 
 std::string_view name_of(SchedulerKind kind) noexcept {
   constexpr std::string_view kNames[] = {"random", "rr", "wrr", "lc",  "wlc", "lblc",
-                                         "lblcr",  "sh", "dh",  "sed", "nq",  "mh"};
+                                         "lblcr",  "sh", "dh",  "sed", "nq",  "mh",   "wrandom"};
   return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::vector<std::string_view> flag_names(SchedulerKind kind, std::uint8_t flags) {
+  std::vector<std::string_view> names;
+  for (const SchedulerFlag& flag : kSchedulerFlags) {
+    if (flag.scheduler == kind && (flags & flag.bit) != 0) {
+      names.push_back(flag.name);
+    }
+  }
+  return names;
+}
+
+std::string scheduler_text(const ServicePort& block) {
+  std::string flags;
+  for (const std::string_view name : flag_names(block.scheduler, block.scheduler_flags)) {
+    flags += (flags.empty() ? "" : ",") + std::string(name);
+  }
+  return std::string(name_of(block.scheduler)) + (flags.empty() ? "" : "(" + flags + ")");
+}
+
+std::optional<SchedulerKind> scheduler_by_name(std::string_view name) noexcept {
+  const auto at = std::find_if(kAllSchedulers.begin(), kAllSchedulers.end(),
+                               [&](SchedulerKind kind) { return name_of(kind) == name; });
+  return at == kAllSchedulers.end() ? std::nullopt : std::optional(*at);
+}
+
+std::string scheduler_names() {
+  std::string out;
+  for (const SchedulerKind kind : kAllSchedulers) {
+    out += (out.empty() ? "" : ", ") + std::string(name_of(kind));
+  }
+  return out;
 }
 
 std::string_view name_of(ForwardingMode mode) noexcept {
@@ -146,9 +178,8 @@ std::string to_text(const ServicePort& b, TextOptions options) {
          std::string(name_of(b.internal_when_empty)) + " " +
          std::string(name_of(b.external_when_empty)) + " affinity " +
          std::to_string(b.affinity_seconds) + "\n";
-  out += "  scheduler " + std::string(name_of(b.scheduler)) + " flags " +
-         std::to_string(b.scheduler_flags) + " maglev " + std::to_string(b.maglev_size) + " mode " +
-         std::string(name_of(b.mode)) + " created " + std::to_string(b.created_unix_seconds) + "\n";
+  out += "  scheduler " + scheduler_text(b) + " maglev " + std::to_string(b.maglev_size) +
+         " mode " + std::string(name_of(b.mode)) + " created " + std::to_string(b.created_unix_seconds) + "\n";
   out += "  flags" + flags_of(b) + "\n";
   for (const Endpoint& e : b.endpoints) {
     out += endpoint_text(e, options);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "dataplane/core/fwd/forwarding_table.h"
 
@@ -19,6 +21,14 @@ struct TextOptions {
 
 [[nodiscard]] std::string_view name_of(TrafficPolicy policy) noexcept;    ///< "Cluster", "Local"
 [[nodiscard]] std::string_view name_of(SchedulerKind kind) noexcept;      ///< "random", "rr", ...
+/// Names of a scheduler's flags, in a stable order: "mh-port", "mh-fallback".
+[[nodiscard]] std::vector<std::string_view> flag_names(SchedulerKind kind, std::uint8_t flags);
+/// "wrr", "mh(mh-port,mh-fallback)".
+[[nodiscard]] std::string scheduler_text(const ServicePort& block);
+/// Nothing: no such name.
+[[nodiscard]] std::optional<SchedulerKind> scheduler_by_name(std::string_view name) noexcept;
+/// "random, wrandom, rr, ...": for messages.
+[[nodiscard]] std::string scheduler_names();
 [[nodiscard]] std::string_view name_of(ForwardingMode mode) noexcept;     ///< "by-rule", "nat", ...
 [[nodiscard]] std::string_view name_of(FrontendKind kind) noexcept;       ///< "cluster-ip", ...
 [[nodiscard]] std::string_view name_of(EmptyVerdict verdict) noexcept;    ///< "reject", "drop"

@@ -1,26 +1,27 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <optional>
 
 #include "dataplane/core/fwd/decide.h"
+#include "dataplane/core/sched/pick_plan.h"
 #include "dataplane/core/sched/scheduler_state.h"
 
 namespace sluice::core {
 
-/// True for the kinds pick() can do. control/compile refuses the others by name, so that none is
-/// ever replaced by another in silence.
-[[nodiscard]] constexpr bool scheduler_is_built(SchedulerKind kind) noexcept {
-  return kind == SchedulerKind::kRandom || kind == SchedulerKind::kRr;
-}
-
 /// Chooses an endpoint for a new flow by the service port's scheduler.
-/// @param decision verdict kForward
-/// @param eligible decision.eligible, or a part of it when some candidates were tried in vain
-/// @param hash     full 64-bit flow hash; the high bits must be well mixed
-/// @return kNone when `eligible` is empty or the scheduler is not built.
+/// @param decision verdict kForward, of a table made by TableBuilder
+/// @param tuple    of the flow, as it arrived
+/// @param now_ns   monotonic
+/// @return kNone when there is no candidate.
 /// Thread: the owner worker of `state`. No allocation.
-[[nodiscard]] EndpointIndex pick(const Decision& decision, std::span<const EndpointIndex> eligible,
-                                 std::uint64_t hash, SchedulerState& state) noexcept;
+[[nodiscard]] EndpointIndex pick(const Decision& decision, const FlowTuple& tuple,
+                                 std::uint64_t now_ns, SchedulerState& state) noexcept;
+
+/// The choice of mh, sh or dh, which needs no state: the same at any time on any node.
+/// @return nullopt for other schedulers, and when there is no candidate.
+/// Thread: any.
+[[nodiscard]] std::optional<EndpointIndex> pick_by_hash(const Decision& decision,
+                                                        const FlowTuple& tuple) noexcept;
 
 }  // namespace sluice::core

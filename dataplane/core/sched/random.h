@@ -9,8 +9,8 @@ namespace sluice::core {
 /// Source: rule book EP-9.
 struct RandomScheduler {
   static constexpr SchedulerKind kKind = SchedulerKind::kRandom;
-  static EndpointIndex pick(const PickInput& input, SchedulerState& state) noexcept {
-    return input.eligible[state.next_below(static_cast<std::uint32_t>(input.eligible.size()))];
+  static std::uint32_t pick(const PickInput& input, SchedulerState& state) noexcept {
+    return state.next_below(static_cast<std::uint32_t>(input.eligible.size()));
   }
 };
 static_assert(Scheduler<RandomScheduler>);

@@ -4,8 +4,23 @@
 #include <vector>
 
 #include "dataplane/core/fwd/forwarding_table.h"
+#include "dataplane/core/sched/load.h"
+#include "dataplane/core/sched/locality_cache.h"
 
 namespace sluice::core {
+
+/// Which candidate list of which service port.
+struct ListRef {
+  ServiceSlot slot = ServiceSlot::kNone;
+  bool local = false;  ///< the list of policy Local
+};
+
+/// Where the turns of one list stand (rr, wrr).
+struct Cursor {
+  static constexpr std::uint32_t kFresh = 0xffffffff;
+  std::uint32_t place = kFresh;  ///< next one to look at
+  std::uint32_t level = 0;       ///< wrr: weight that is enough in this pass
+};
 
 /// What the schedulers of one worker remember. All memory is taken at construction.
 /// Thread: the owner worker only.
@@ -14,9 +29,14 @@ class SchedulerState {
   /// @param service_slots upper bound of slots (configuration: service ports)
   /// @param worker        number of this worker, 0..workers-1
   /// @param seed          any value; the worker number is mixed in
+  /// @param loads         what this worker sees of connection counts
   SchedulerState(std::uint32_t service_slots, std::uint32_t worker, std::uint32_t workers,
-                 std::uint64_t seed)
-      : cursors_(service_slots == 0 ? 1 : service_slots, 0), worker_(worker), workers_(workers == 0 ? 1 : workers) {
+                 std::uint64_t seed, LoadView loads = {})
+      : cursors_(std::size_t{service_slots == 0 ? 1 : service_slots} * 2),
+        loads_(loads),
+        locality_(seed) {
+    workers = workers == 0 ? 1 : workers;
+    share_ = (std::uint64_t{worker} << 32) / workers;
     random_ = seed + 0x9e3779b97f4a7c15ULL * (std::uint64_t{worker} + 1);
     (void)next_random();
   }
@@ -38,20 +58,28 @@ class SchedulerState {
     return static_cast<std::uint32_t>((static_cast<Wide>(next_random()) * n) >> 64);
   }
 
-  /// Counts the picks made for a slot; slots beyond the configured bound share the last cell.
-  std::uint32_t& cursor(ServiceSlot slot) noexcept {
-    const auto i = static_cast<std::uint32_t>(slot);
-    return cursors_[i < cursors_.size() ? i : cursors_.size() - 1];
+  /// Where worker w of W begins among n: w/W of the way, so that workers do not all begin with the
+  /// first (F35). Below n.
+  [[nodiscard]] std::uint32_t start(std::size_t n) const noexcept {
+    return static_cast<std::uint32_t>(share_ * n >> 32);
   }
 
-  [[nodiscard]] std::uint32_t worker() const noexcept { return worker_; }
-  [[nodiscard]] std::uint32_t workers() const noexcept { return workers_; }
+  /// Slots beyond the configured bound share the last cells.
+  Cursor& cursor(ListRef list) noexcept {
+    const std::size_t last = cursors_.size() / 2 - 1;
+    const auto i = static_cast<std::size_t>(list.slot);
+    return cursors_[(i < last ? i : last) * 2 + (list.local ? 1 : 0)];
+  }
+
+  [[nodiscard]] const LoadView& loads() const noexcept { return loads_; }
+  LocalityCache& locality() noexcept { return locality_; }
 
  private:
-  std::vector<std::uint32_t> cursors_;
+  std::vector<Cursor> cursors_;
+  LoadView loads_;
+  LocalityCache locality_;
   std::uint64_t random_ = 0;
-  std::uint32_t worker_ = 0;
-  std::uint32_t workers_ = 1;
+  std::uint64_t share_ = 0;  ///< worker / workers, times 2^32
 };
 
 }  // namespace sluice::core

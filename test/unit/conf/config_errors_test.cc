@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"snat: {first-port: 65100}\n", "f.yaml:2: snat: ", "hold 0 whole blocks"},
         Mistake{"snat: {first-port: 5000, last-port: 4000}\n",
                 "f.yaml:2: snat: ", "0 whole blocks"},
-        Mistake{"scheduler: fastest\n", "f.yaml:2: scheduler: ", "random, rr"},
+        Mistake{"scheduler: fastest\n", "f.yaml:2: scheduler: ", "random, wrandom, rr, wrr"},
         Mistake{"log-level: loud\n", "f.yaml:2: log-level: ", "trace, debug, info, warn, error"},
         Mistake{"state-dir: var/lib\n", "f.yaml:2: state-dir: ", "absolute path"},
         Mistake{"eal: {file-prefix: a/b}\n", "f.yaml:2: eal.file-prefix: ", "without /"}));

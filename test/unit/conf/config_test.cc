@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "dataplane/core/fwd/text.h"
+
 namespace sluice::conf {
 namespace {
 
@@ -165,6 +167,13 @@ TEST(Config, ReadsTheNodeSection) {
   EXPECT_EQ(config.node.masquerade_bit, 3);
   EXPECT_THAT(config.node.node_port_addresses, ElementsAre("192.0.2.0/24"));
   EXPECT_FALSE(config.node.allow_service_external_ips);
+}
+
+TEST(Config, KnowsEveryScheduler) {
+  for (const core::SchedulerKind kind : core::kAllSchedulers) {
+    const std::string name(core::name_of(kind));
+    EXPECT_EQ(good("scheduler: " + name + "\n").scheduler, kind) << name;
+  }
 }
 
 TEST(Config, ReadsMemoryEalSnatAndWords) {

@@ -67,6 +67,45 @@ TEST(TableBuilder, AnEqualBlockIsNoChange) {
   EXPECT_EQ(before->generation() + 1, after->generation());
 }
 
+// A table of Maglev slots is made again for the Service whose endpoints, weights or scheduler
+// changed, and for nothing else.
+TEST(TableBuilder, AChangeMakesThePlanOfItsOwnServiceAnew) {
+  const auto hashed = [](const char* name, const char* address, const char* backend) {
+    ServicePort b = block(name, address, {endpoint(backend, 0)});
+    b.scheduler = SchedulerKind::kMh;
+    return b;
+  };
+  TableBuilder first(nullptr);
+  add(first, 0, hashed("shop/a", "10.43.0.1", "10.42.1.1"));
+  add(first, 1, hashed("shop/b", "10.43.0.2", "10.42.1.2"));
+  const TablePtr before = frozen(first);
+  const auto plan = [](const TablePtr& table, std::uint32_t slot) {
+    return table->service(ServiceSlot{slot})->cluster_plan.plan.get();
+  };
+  ASSERT_NE(plan(before, 0), nullptr);
+
+  TableBuilder second(before);
+  second.set_service(ServiceSlot{0}, hashed("shop/a", "10.43.0.1", "10.42.1.9"));
+  ServicePort pinned = hashed("shop/b", "10.43.0.2", "10.42.1.2");
+  pinned.affinity_seconds = 60;
+  second.set_service(ServiceSlot{1}, pinned);
+  const TablePtr after = frozen(second);
+  EXPECT_NE(plan(after, 0), plan(before, 0));
+  EXPECT_EQ(plan(after, 1), plan(before, 1));
+  EXPECT_EQ(after->service(ServiceSlot{1})->affinity_seconds, 60U);
+
+  TableBuilder third(after);
+  ServicePort heavier = pinned;
+  heavier.endpoints[0].weight = 2;
+  third.set_service(ServiceSlot{1}, heavier);
+  ServicePort in_turn = hashed("shop/a", "10.43.0.1", "10.42.1.9");
+  in_turn.scheduler = SchedulerKind::kRr;
+  third.set_service(ServiceSlot{0}, in_turn);
+  const TablePtr last = frozen(third);
+  EXPECT_NE(plan(last, 1), plan(after, 1));
+  EXPECT_EQ(plan(last, 0), nullptr);
+}
+
 TEST(TableBuilder, EpochGrowsWhenADestinationLeavesAndOnlyThen) {
   const TablePtr first = two_services();
   TableBuilder more(first);

@@ -71,7 +71,7 @@ class PipelineTest : public ::testing::Test {
   }
   ~PipelineTest() override { EXPECT_EQ(group_.balance_error(), ""); }
 
-  void apply() { group_.publisher().apply(tables_.make()); }
+  void apply() { ASSERT_TRUE(group_.apply(tables_.make())); }
   Flows sent(std::size_t worker, const Bytes& frame) {
     return flows(group_.exchange(worker, frame));
   }

@@ -172,7 +172,7 @@ TEST_F(PublisherTest, BackendStaysInTheBookUntilReadersAndConnectionsAreGone) {
   EXPECT_TRUE(backend_known("10.244.1.21"));
   publisher_.collect();
   EXPECT_TRUE(backend_known("10.244.1.21"));
-  counts_.closed(0, tables_.id("web", "10.244.1.21:8080"));
+  counts_.closed(0, tables_.id("web", "10.244.1.21:8080"), false);
   publisher_.collect();
   EXPECT_FALSE(backend_known("10.244.1.21"));
   EXPECT_TRUE(backend_known("10.244.2.22"));
@@ -210,7 +210,7 @@ TEST_F(PublisherTest, AddressThatComesAndGoesUnderOneConnectionIsRememberedOnce)
     publisher_.collect();
     ASSERT_LE(publisher_.draining(), 2u);
   }
-  counts_.closed(0, id);
+  counts_.closed(0, id, false);
   publisher_.collect();
   EXPECT_EQ(publisher_.draining(), 0u);
   EXPECT_FALSE(departed());
@@ -231,7 +231,7 @@ TEST_F(PublisherTest, NodePortOfAnAddressThatLeftTheNodeStaysInTheBookWhileUsed)
   publisher_.apply(tables_.make());
   publisher_.collect();
   EXPECT_TRUE(departed());
-  counts_.closed(0, id);
+  counts_.closed(0, id, false);
   publisher_.collect();
   publisher_.collect();
   EXPECT_FALSE(departed());

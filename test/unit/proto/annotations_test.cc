@@ -23,11 +23,13 @@ TEST(Annotations, FillTypedFields) {
                          {"sluice.dev/forwarding-mode", "dr"},
                          {"sluice.dev/weights", "10.0.0.1=3, [fd00::1]:80=0,fd00::2=7"},
                          {"sluice.dev/maglev-table-size", "4093"},
+                         {"sluice.dev/scheduler-flags", "mh-port, mh-fallback"},
                          {"example.com/scheduler", "anything"}};
   EXPECT_THAT(errors_of(service), IsEmpty());
   EXPECT_EQ(service.scheduler, "mh");
   EXPECT_EQ(service.forwarding_mode, "dr");
   EXPECT_EQ(service.maglev_table_size, 4093);
+  EXPECT_THAT(service.scheduler_flags, testing::ElementsAre("mh-port", "mh-fallback"));
   EXPECT_THAT(service.weights,
               ElementsAre(Pair("10.0.0.1", 3), Pair("[fd00::1]:80", 0), Pair("fd00::2", 7)));
 }
@@ -39,12 +41,15 @@ TEST(Annotations, MisspeltOneIsAnErrorThatNamesTheKnownOnes) {
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_EQ(to_string(errors[0]),
             "service a/b: metadata.annotations[sluice.dev/sheduler]: unknown annotation; known "
-            "are scheduler, forwarding-mode, weights, maglev-table-size");
+            "are scheduler, scheduler-flags, forwarding-mode, weights, maglev-table-size");
 }
 
 TEST(Annotations, BadValuesAreErrors) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"scheduler", "fastest"},
+      {"scheduler-flags", "mh-port"},
+      {"scheduler-flags", "fast"},
+      {"scheduler-flags", ""},
       {"forwarding-mode", "NAT"},
       {"weights", "10.0.0.1"},
       {"weights", "10.0.0.1=x"},

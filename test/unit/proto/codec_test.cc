@@ -44,6 +44,9 @@ class Generator {
     s.weights = number(0, 1) == 0 ? std::map<std::string, std::int64_t>{}
                                   : std::map<std::string, std::int64_t>{{"10.0.0.1:80", 0}};
     s.maglev_table_size = maybe(std::int64_t{65521});
+    if (s.scheduler == "mh" && number(0, 1) == 0) {
+      s.scheduler_flags = {"mh-port"};
+    }
     return s;
   }
 

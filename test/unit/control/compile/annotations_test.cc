@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "dataplane/core/fwd/text.h"
 #include "test/support/small_cluster.h"
 
 namespace sluice::compile {
@@ -92,6 +93,7 @@ TEST_F(AnnotationsTest, BadValuesAreFaultsWithTheirPath) {
                                                         {"forwarding-mode", "tunnel"},
                                                         {"weights", "10.42.1.1=-1"},
                                                         {"weights", "10.42.1.1=65536"},
+                                                        {"weights", "10.42.1.1=2147483647"},
                                                         {"weights", "x=1"},
                                                         {"weights", "10.42.1.1"},
                                                         {"maglev-table-size", "1000"}}) {
@@ -102,11 +104,63 @@ TEST_F(AnnotationsTest, BadValuesAreFaultsWithTheirPath) {
   }
 }
 
-// A scheduler or mode that is not built is refused, never replaced in silence.
-TEST_F(AnnotationsTest, WhatIsNotBuiltIsRefused) {
-  annotate("scheduler", "wlc");
+TEST_F(AnnotationsTest, EverySchedulerIsKnownByItsName) {
+  for (const char* name : {"random", "wrandom", "rr", "wrr", "lc", "wlc", "lblc", "lblcr", "sh",
+                           "dh", "sed", "nq", "mh"}) {
+    annotate("scheduler", name);
+    const auto e = read();
+    ASSERT_TRUE(e) << name;
+    EXPECT_EQ(core::name_of(e->scheduler), name);
+  }
+}
+
+TEST_F(AnnotationsTest, FlagsAreReadFromFieldAndAnnotation) {
+  annotate("scheduler", "mh");
+  annotate("scheduler-flags", "mh-port, mh-fallback");
+  EXPECT_EQ(read()->scheduler_flags, core::kSchedPort | core::kSchedFallback);
+  service_.scheduler_flags = {"mh-fallback", "mh-port"};
+  EXPECT_EQ(read()->scheduler_flags, core::kSchedPort | core::kSchedFallback);
+  service_.annotations.clear();
+  service_.scheduler = "sh";
+  service_.scheduler_flags = {"sh-fallback"};
+  EXPECT_EQ(read()->scheduler_flags, core::kSchedFallback);
+}
+
+TEST_F(AnnotationsTest, FlagOfAnotherSchedulerOrOfNoneIsAFault) {
+  for (const auto& [scheduler, flags] : std::vector<std::pair<std::string, std::string>>{
+           {"mh", "mh-prot"}, {"mh", "sh-port"}, {"sh", "sh-port,mh-fallback"}, {"rr", "mh-port"},
+           {"", "mh-port"}, {"mh", " "}}) {
+    service_.annotations.clear();
+    if (!scheduler.empty()) {
+      annotate("scheduler", scheduler);
+    }
+    annotate("scheduler-flags", flags);
+    EXPECT_FALSE(read()) << scheduler << " " << flags;
+    EXPECT_THAT(fields_, ElementsAre("metadata.annotations[sluice.dev/scheduler-flags]")) << flags;
+  }
+  service_.annotations.clear();
+  annotate("scheduler", "mh");
+  annotate("scheduler-flags", "mh-port");
+  service_.scheduler_flags = {"mh-fallback"};
   EXPECT_FALSE(read());
   service_.annotations.clear();
+  service_.scheduler_flags = {"mh-port"};
+  EXPECT_FALSE(read());
+  EXPECT_THAT(fields_, ElementsAre("spec.schedulerFlags"));
+}
+
+TEST_F(AnnotationsTest, TableSizeWithoutATableIsWorthAWarning) {
+  annotate("scheduler", "dh");
+  annotate("maglev-table-size", "1021");
+  EXPECT_TRUE(read());
+  EXPECT_THAT(fields_, IsEmpty());
+  annotate("scheduler", "rr");
+  EXPECT_TRUE(read());
+  EXPECT_THAT(fields_, ElementsAre("metadata.annotations[sluice.dev/maglev-table-size]"));
+}
+
+// A mode that is not built is refused, never replaced in silence.
+TEST_F(AnnotationsTest, WhatIsNotBuiltIsRefused) {
   annotate("forwarding-mode", "dr");
   EXPECT_FALSE(read());
 }

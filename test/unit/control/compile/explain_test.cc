@@ -88,6 +88,22 @@ TEST_F(ExplainTest, SaysWhatAModeOverrides) {
   EXPECT_THAT(lines(from_node.after), Contains(HasSubstr("the Service asks for nat, but")));
 }
 
+TEST_F(ExplainTest, NamesTheSchedulerItsFlagsAndWeights) {
+  put_web();
+  auto& web = cluster_.state.services.begin()->second;
+  cluster_.state.slices.begin()->second.endpoints[1].ready = true;
+  web.annotations["sluice.dev/scheduler"] = "mh";
+  web.annotations["sluice.dev/scheduler-flags"] = "mh-fallback";
+  web.annotations["sluice.dev/weights"] = "10.42.1.1=3";
+  const auto e = explain("10.42.7.7", "10.43.0.1", 80);
+  EXPECT_THAT(lines(e.after),
+              Contains("[EP-9] scheduler mh(mh-fallback) over 2 candidates, a table of 16381 slots"));
+  EXPECT_THAT(lines(e.after), Contains("[weight] weights 10.42.1.1:8080=3, 10.42.1.2:8080=1"));
+  EXPECT_THAT(lines(e.after), Contains(HasSubstr("[EP-9] the client address hashes to 10.42.1.")));
+  EXPECT_THAT(endpoint_lines(e),
+              Contains("[C-2] 10.42.1.1:8080 in: ready, on this node, weight 3"));
+}
+
 TEST_F(ExplainTest, SaysWhyTheLocalListIsShort) {
   put_web("Local");
   const auto e = explain("198.51.100.9", "203.0.113.5", 80);

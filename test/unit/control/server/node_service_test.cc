@@ -119,6 +119,25 @@ TEST_F(NodeServiceTest, ListsAServiceWithFrontendsEndpointsAndConnections) {
                                      "LoadBalancer 192.0.2.6 80", "NodePort  30080"));
 }
 
+TEST_F(NodeServiceTest, ListsSchedulersWithFlagsTableAndWeights) {
+  start();
+  auto service = make_service("web", "10.96.0.1");
+  service.scheduler = "mh";
+  service.scheduler_flags = {"mh-port", "mh-fallback"};
+  service.maglev_table_size = 1021;
+  service.weights = {{"10.1.0.1", 0}, {"10.1.0.2", 7}};
+  publish(test::make_state({service}, {make_slice("web", "1", {"10.1.0.1", "10.1.0.2"})}));
+  const auto rows = services();
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].scheduler(), "mh");
+  EXPECT_THAT(rows[0].scheduler_flags(), ElementsAre("mh-port", "mh-fallback"));
+  EXPECT_EQ(rows[0].maglev_table_size(), 1021u);
+  const auto endpoints = backends();
+  ASSERT_EQ(endpoints.size(), 2u);
+  EXPECT_EQ(endpoints[0].weight(), 0u);
+  EXPECT_EQ(endpoints[1].weight(), 7u);
+}
+
 TEST_F(NodeServiceTest, ListsEndpointsWithTheirState) {
   start();
   auto slice = make_slice("web", "1", {"10.1.0.1", "10.1.0.2", "10.1.0.3"});
