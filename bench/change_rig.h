@@ -47,6 +47,7 @@ class ProbeIo {
   }
   void drop(const pipeline::Packet&) noexcept { lost_.fetch_add(1, std::memory_order_relaxed); }
   bool allocate(pipeline::PortIndex, pipeline::Packet&) noexcept { return false; }
+  bool prepend(pipeline::Packet&, std::size_t) noexcept { return false; }
   bool resize(pipeline::Packet&, std::size_t) noexcept { return false; }
 
  private:

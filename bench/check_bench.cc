@@ -95,6 +95,43 @@ void established(const char* name, const RigConfig& config) {
   }
 }
 
+/// Established flows whose answers do not come by.
+template <class F>
+void one_way(const char* name, const RigConfig& config) {
+  auto rig = Rig::create(config);
+  if (!rig) {
+    fail(rig.error().message);
+    return;
+  }
+  const FlowSpace<F> space{kFlows, Rig::kBackends};
+  FrameRing ring;
+  const auto fill = [&](FrameRing& r, std::uint32_t first, std::uint8_t flags) {
+    for (std::size_t i = 0; i < FrameRing::kFrames; ++i) {
+      const auto k = first + static_cast<std::uint32_t>(i);
+      r.put<F>(i, space.forward(k * 7 % kFlows), flags);
+    }
+  };
+  const auto poll = [&](const pipeline::Packet* p, std::uint32_t n) { (*rig)->poll(p, n); };
+  for (const std::uint8_t flags : {core::kTcpSyn, core::kTcpAck}) {
+    for (std::uint32_t k = 0; k < kFlows; k += FrameRing::kFrames) {
+      fill(ring, k, flags);
+      for (std::size_t b = 0; b < FrameRing::kBursts; ++b) {
+        poll(&ring.packet(b * pipeline::kBurst), pipeline::kBurst);
+      }
+    }
+  }
+  const std::uint64_t before = (*rig)->out().sent();
+  scenario(
+      name, ring,
+      [&](FrameRing& r, std::uint64_t round) {
+        fill(r, static_cast<std::uint32_t>(round * FrameRing::kFrames), core::kTcpAck);
+      },
+      poll);
+  if ((*rig)->out().sent() - before != kRounds * FrameRing::kFrames) {
+    fail(std::string(name) + ": not every frame was forwarded:" + (*rig)->counters());
+  }
+}
+
 /// SYNs of flows never seen.
 template <class F>
 void new_flows(const char* name, RigConfig config) {
@@ -138,6 +175,8 @@ int main() {
   established<Ipv4>("nat4", {.family = Family::kIpv4, .connections = kFlows});
   established<Ipv6>("nat6", {.family = Family::kIpv6, .connections = kFlows});
   established<Ipv4>("fullnat4", {.family = Family::kIpv4, .connections = kFlows, .fullnat = true});
+  one_way<Ipv4>("ipip4", {.family = Family::kIpv4, .connections = kFlows, .ipip = true});
+  one_way<Ipv6>("ipip6", {.family = Family::kIpv6, .connections = kFlows, .ipip = true});
   established<Ipv4>("handed_over4",
                     {.family = Family::kIpv4, .connections = kFlows, .handed_over = true});
   new_flows<Ipv4>("new_nat4", {.family = Family::kIpv4});

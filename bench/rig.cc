@@ -38,12 +38,14 @@ core::ServicePort service(const RigConfig& config) {
   s.load_balancer_vips = {address(config.family, Space::kVips, 1)};
   s.externally_accessible = true;
   s.has_any = s.has_internal = s.has_external = true;
-  s.mode = config.fullnat ? core::ForwardingMode::kByRule : core::ForwardingMode::kNat;
+  s.mode = config.fullnat ? core::ForwardingMode::kByRule
+           : config.ipip  ? core::ForwardingMode::kIpip
+                          : core::ForwardingMode::kNat;
   s.masquerade_external = config.fullnat;
   for (std::uint32_t n = 0; n < Rig::kBackends; ++n) {
     core::Endpoint e;
     e.address = address(config.family, Space::kBackends, 1 + n);
-    e.port = 8080;
+    e.port = config.ipip ? s.port : std::uint16_t{8080};
     e.id = static_cast<core::EndpointId>(n);
     s.endpoints.push_back(e);
   }

@@ -50,6 +50,12 @@ class BenchIo {
   void drop(const pipeline::Packet&) noexcept { ++lost_; }
   bool allocate(pipeline::PortIndex, pipeline::Packet&) noexcept { return false; }
   bool resize(pipeline::Packet&, std::size_t) noexcept { return false; }
+  bool prepend(pipeline::Packet& packet, std::size_t n) noexcept {
+    packet.data -= n;
+    packet.total += static_cast<std::uint32_t>(n);
+    packet.contiguous += static_cast<std::uint32_t>(n);
+    return true;
+  }
 
  private:
   const pipeline::Packet* offered_ = nullptr;
@@ -71,6 +77,7 @@ struct RigConfig {
   core::Family family = core::Family::kIpv4;
   std::uint32_t connections = 1000;
   bool fullnat = false;      ///< a Service that masquerades external traffic
+  bool ipip = false;         ///< to every endpoint through a tunnel; only clients send
   bool handed_over = false;  ///< a second worker owns every flow, the first receives every frame
   std::uint32_t half_open_divisor = 1;
   std::uint64_t ns_per_poll = 10'000;  ///< 32 packets at 3.2 million a second

@@ -74,6 +74,19 @@ void check_snat(Section& top, const Config& config) {
   }
 }
 
+void check_ipip(Section& top, const IpipConfig& ipip) {
+  std::set<core::Family> families;
+  for (const core::Cidr& prefix : ipip.sources) {
+    if (!families.insert(prefix.family()).second) {
+      top.fail("ipip", "sources: at most one prefix per family is expected");
+    } else if (prefix.address().is_multicast() || prefix.address().is_loopback() ||
+               prefix.length() < 8) {
+      top.fail("ipip", "sources: " + core::to_string(prefix) +
+                           " cannot be source addresses; a prefix that routes back here is expected");
+    }
+  }
+}
+
 bool is_unix_address(std::string_view path) {
   constexpr std::size_t kMaxPath = 107;  // sun_path without the final NUL
   return path.size() > 1 && path.size() <= kMaxPath && path.front() == '/' && path.back() != '/';
@@ -112,6 +125,7 @@ void check_config(Section& top, const Config& config) {
   if (config.mode == Mode::kDpdk) {
     check_snat(top, config);
   }
+  check_ipip(top, config.ipip);
   if (!is_listen_address(config.listen)) {
     top.fail("listen",
              "unix:/PATH, 127.0.0.1:PORT or [::1]:PORT is expected (other addresses need mutual "

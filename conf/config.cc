@@ -155,6 +155,11 @@ void read_snat(Section section, SnatConfig& out) {
   section.done();
 }
 
+void read_ipip(Section section, IpipConfig& out) {
+  section.values("sources", "a CIDR such as 192.0.2.128/25", core::parse_cidr, out.sources);
+  section.done();
+}
+
 void read_timeouts(Section section, TimeoutsConfig& out) {
   section.duration("tcp-syn-sent", out.tcp_syn_sent);
   section.duration("tcp-syn-received", out.tcp_syn_received);
@@ -245,6 +250,7 @@ void read_config(Reader& reader, Section& top, std::optional<Mode> mode, Config&
   read_node(top.section("node"), out.node);
   top.values("announce", "a CIDR such as 198.51.100.0/24", core::parse_cidr, out.announce);
   read_snat(top.section("snat"), out.snat);
+  read_ipip(top.section("ipip"), out.ipip);
   read_timeouts(top.section("timeouts"), out.timeouts);
   read_words(top, out);
   top.text("listen", out.listen);

@@ -133,6 +133,12 @@ struct SnatConfig {
   bool operator==(const SnatConfig&) const = default;
 };
 
+struct IpipConfig {
+  /// Prefixes of outer source addresses, at most one per family; empty: the port's own address.
+  std::vector<core::Cidr> sources;
+  bool operator==(const IpipConfig&) const = default;
+};
+
 /// Idle time after which a connection in this state is forgotten; 1 s .. 24 h. Near IPVS.
 struct TimeoutsConfig {
   using Seconds = std::chrono::seconds;
@@ -181,6 +187,7 @@ struct Config {
   NodeSection node;
   std::vector<core::Cidr> announce;  ///< ARP and ND are answered for VIPs inside; default none
   SnatConfig snat;
+  IpipConfig ipip;
   TimeoutsConfig timeouts;
   core::SchedulerKind scheduler = core::SchedulerKind::kRandom;  ///< of Services that name none
   /// "unix:/path" or "127.0.0.1:port" / "[::1]:port" (any loopback address).

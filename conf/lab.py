@@ -200,6 +200,11 @@ class Lab:
         self.ip(name, "route", "add", "default", "via", gateway(GW))
         self.ip(name, "-6", "route", "add", "default", "via", gateway(GW, 6))
 
+    def direct_link(self, name, number):
+        """A second link of `name`, eth1, on the clients' side, past the gateway."""
+        self._cable(name, "eth1", "front")
+        self._address(name, "eth1", front(number), front(number, 6))
+
     def sysctl(self, name, *settings):
         self.run(name, "sysctl", "-qw", *settings)
 

@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import collections
 import json
+import os
 import signal
 import socket
 import sys
@@ -82,6 +83,11 @@ async def http_once(host, port):
     return body.decode()
 
 
+def reason(error):
+    """asyncio names the address, not what happened."""
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
 async def http_client(args, budget, tally):
     while budget.take():
         tally.sent += 1
@@ -90,7 +96,7 @@ async def http_client(args, budget, tally):
         except asyncio.TimeoutError:
             tally.errors["no answer"] += 1
         except OSError as error:
-            tally.errors[error.strerror or str(error)] += 1
+            tally.errors[reason(error)] += 1
 
 
 async def http(args, budget, tally):
@@ -118,7 +124,7 @@ def udp_ask(udp, host, port, tally):
     except socket.timeout:
         tally.errors["no answer"] += 1
     except OSError as error:
-        tally.errors[error.strerror or str(error)] += 1
+        tally.errors[reason(error)] += 1
 
 
 def udp(args, budget, tally):

@@ -48,6 +48,7 @@ compile::NodeConfig node_config(const conf::Config& config) {
   node.snat_addresses = config.snat.addresses;
   node.snat_first_port = config.snat.first_port;
   node.snat_last_port = config.snat.last_port;
+  node.tunnel_sources = config.ipip.sources;
   node.default_scheduler = config.scheduler;
   return node;
 }

@@ -21,12 +21,6 @@ namespace {
 constexpr std::string_view kPrefix = "sluice.dev/";
 constexpr std::int64_t kMaxWeight = 65535;
 
-/// Modes that the workers can do; the others are refused until they can.
-constexpr bool mode_is_built(core::ForwardingMode mode) {
-  return mode == core::ForwardingMode::kNat || mode == core::ForwardingMode::kFullNat ||
-         mode == core::ForwardingMode::kByRule;
-}
-
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   return first == std::string_view::npos
@@ -182,8 +176,6 @@ class Reader {
     const auto mode = mode_by_name(value);
     if (!mode) {
       fault(field, "unknown forwarding mode '" + value + "'; known are nat, fullnat, dr, ipip");
-    } else if (!mode_is_built(*mode)) {
-      fault(field, "forwarding mode '" + value + "' is not available in this version");
     } else {
       out.mode = *mode;
     }

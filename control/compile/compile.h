@@ -32,6 +32,7 @@ struct NodeConfig {
   std::vector<core::IpAddress> snat_addresses;
   std::optional<std::uint16_t> snat_first_port;     ///< default 1024 with own addresses, else 40960
   std::optional<std::uint16_t> snat_last_port;      ///< default 65535
+  std::vector<core::Cidr> tunnel_sources;           ///< at most one per family; outer sources of ipip
   core::SchedulerKind default_scheduler = core::SchedulerKind::kRandom;
   bool operator==(const NodeConfig&) const = default;
 };

@@ -117,6 +117,11 @@ core::NodePart build_node_part(const NodeConfig& config, const NodeContext& cont
     f.service_cidrs = service_cidrs(state, family);
     f.announced = addresses.announced.of(family);
     f.snat_addresses = of_family(config.snat_addresses, family);
+    for (const core::Cidr& sources : config.tunnel_sources) {
+      if (sources.family() == family) {
+        f.tunnel_sources = sources;
+      }
+    }
     f.node_ip = context.node_ip(family);
   }
   part.snat_first_port = config.snat_first_port.value_or(

@@ -8,6 +8,7 @@
 #include "control/compile/empty.h"
 #include "control/compile/health_ports.h"
 #include "control/compile/masquerade.h"
+#include "control/compile/modes.h"
 #include "control/compile/select.h"
 #include "control/compile/service_ports.h"
 #include "control/compile/slices.h"
@@ -15,6 +16,10 @@
 
 namespace sluice::compile {
 namespace {
+
+core::Family other_family(core::Family family) {
+  return family == core::Family::kIpv4 ? core::Family::kIpv6 : core::Family::kIpv4;
+}
 
 class ServiceCompiler {
  public:
@@ -34,6 +39,11 @@ class ServiceCompiler {
     report_other_slices(slices);
     for (const NormalFamily& family : normal_.families) {
       MergedPorts merged = merge_slices(slices, family.family, node_, result_.lines);
+      if (normal_.extensions.mode == core::ForwardingMode::kIpip) {
+        std::vector<ReportLine> told_elsewhere;
+        borrow_endpoints(merged, merge_slices(slices, other_family(family.family), node_,
+                                              told_elsewhere));
+      }
       if (normal_.health_check_node_port != 0) {
         result_.health_ports.push_back({service_.name, family.family,
                                         normal_.health_check_node_port,
@@ -78,6 +88,7 @@ class ServiceCompiler {
     }
     warn_of_small_table(placed.block, port, report);
     set_empty_verdicts(node_.profile, placed.block);
+    limit_by_mode(port, placed.block, report);
     if (traced) {
       trace_->block = placed.block;
       trace_->found = true;

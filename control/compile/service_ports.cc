@@ -8,6 +8,7 @@
 
 #include "control/compile/affinity.h"
 #include "control/compile/health_ports.h"
+#include "control/compile/modes.h"
 #include "control/compile/source_ranges.h"
 
 namespace sluice::compile {
@@ -278,6 +279,9 @@ NormalService normalise(const model::Service& service, const NodeContext& node, 
   const bool named = !service.name.ns.empty() && !service.name.name.empty() &&
                      service.name.name.size() <= kMaxNameLength &&
                      service.name.ns.size() <= kMaxNameLength;
+  if (extensions && !can_have_mode(service, extensions->mode, report)) {
+    extensions.reset();
+  }
   if (!is_proxied(service) || !extensions || !named) {
     return out;
   }

@@ -71,6 +71,25 @@ void describe_connection(const v1::ConnectionRow& row, const compile::Explanatio
                        ", as the connection that exists");
 }
 
+/// What the workers do with a source that the rules translate, when the host delivers: the host takes
+/// no packet from its own address.
+void keep_sources_of_host(const pipeline::WorkerView& view, const core::ForwardingTable& table,
+                          compile::Explanation& explanation) {
+  for (compile::ExplainedEndpoint& e : explanation.endpoints) {
+    if (!e.candidate || e.mode != core::ForwardingMode::kFullNat ||
+        !table.node().of(e.address.family()).snat_addresses.empty() ||
+        !view.host_delivers(e.address)) {
+      continue;
+    }
+    e.masquerade = false;
+    e.mode = core::ForwardingMode::kNat;
+    explanation.after.push_back(
+        {"P-9", core::to_string(e.address, e.port) +
+                    " is delivered by this host, which takes no packet that comes from its own "
+                    "address: without snat.addresses the source is kept after all, mode nat"});
+  }
+}
+
 }  // namespace
 
 /// The flow's own connection among those of its client. Errors: as dump_connections().
@@ -149,8 +168,11 @@ grpc::Status NodeService::Explain(grpc::ServerContext* /*context*/,
                 : publisher_.state_of(compile::service_of(*decision.service));
   }
   const auto& options = publisher_.options();
-  const auto explanation = compile::explain(
+  auto explanation = compile::explain(
       {*table, {question->tuple, ingress}, state.get(), options.node, options.profile});
+  if (view_ != nullptr) {
+    keep_sources_of_host(*view_, *table, explanation);
+  }
   response->set_generation(table->generation());
   fill_explanation(explanation, *response);
   return explain_on_workers(question->tuple, *table, explanation, *response);

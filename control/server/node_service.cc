@@ -52,6 +52,20 @@ void add_frontend(core::FrontendKind kind, const std::string& address, std::uint
   frontend.set_port(port);
 }
 
+/// Flows refused for want of a source port: a row for each Service and address.
+void add_exhaustion(const std::vector<pipeline::SourceExhaustion>& all,
+                    const core::ForwardingTable& table, v1::GetCountersResponse& response) {
+  for (const pipeline::SourceExhaustion& one : all) {
+    const core::ServicePort* service = table.service(one.service);
+    auto& to = *response.add_counters();
+    to.set_name("conn_snat_exhausted{service=" +
+                (service == nullptr ? "?" : service->name) + ",address=" +
+                core::to_string(one.address) + "}");
+    to.set_help("flows refused: this address had no source port to any endpoint");
+    to.set_total(one.flows);
+  }
+}
+
 void fill_sink(const publish::SinkStatus& from, v1::SinkStatus& to) {
   to.set_name(from.name);
   to.set_alive(from.alive);
@@ -364,6 +378,9 @@ grpc::Status NodeService::GetCounters(grpc::ServerContext* /*context*/,
     to.set_help(std::string(counter.help));
     to.set_total(total);
     to.mutable_per_worker()->Assign(counter.per_worker.begin(), counter.per_worker.end());
+  }
+  if (const auto table = publisher_.table(); table != nullptr) {
+    add_exhaustion(view_->source_exhaustion(), *table, *response);
   }
   return grpc::Status::OK;
 }

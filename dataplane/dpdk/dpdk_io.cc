@@ -14,6 +14,8 @@ DpdkIo::DpdkIo(std::uint32_t worker, const std::vector<IoPort>& ports, rte_mempo
     const auto index = static_cast<std::size_t>(port.index);
     transmit_[index].ref = port.transmit;
     transmit_[index].max_frame = port.max_frame;
+    transmit_[index].steering = port.steering;
+    transmit_[index].queue = port.queue;
     used_ports_ = std::max(used_ports_, index + 1);
   }
 }

@@ -11,6 +11,7 @@
 #include <rte_prefetch.h>
 
 #include "dataplane/dpdk/host_rings.h"
+#include "dataplane/dpdk/reply_steering.h"
 #include "dataplane/dpdk/settings.h"
 #include "dataplane/pipeline/packet.h"
 
@@ -22,6 +23,8 @@ struct IoPort {
   std::vector<QueueRef> receive;    ///< queues this worker polls
   QueueRef transmit;                ///< queue this worker sends on; shared with no other worker
   std::uint32_t max_frame = 1518;   ///< longer frames are dropped, counted
+  const ReplySteering* steering = nullptr;  ///< set where the port's hash and key are known
+  std::uint16_t queue = 0;                  ///< of this worker, for `steering`
 };
 
 /// What DpdkIo itself lost. Thread: written by the owner worker, read by any.
@@ -141,6 +144,29 @@ class DpdkIo {
     return true;
   }
 
+  bool prepend(pipeline::Packet& grow, std::size_t n) noexcept {
+    const auto* frame = static_cast<const rte_mbuf*>(grow.handle);
+    if (n > static_cast<std::size_t>(grow.data - static_cast<std::uint8_t*>(frame->buf_addr))) {
+      return false;
+    }
+    grow.data -= n;
+    grow.total += static_cast<std::uint32_t>(n);
+    grow.contiguous += static_cast<std::uint32_t>(n);
+    return true;
+  }
+
+  /// A source port by which the reply, arriving at `egress`, would come to this worker at once.
+  /// @param reply  with the port to begin with. @return 0: no preference.
+  template <class Key>
+  [[nodiscard]] std::uint16_t steered_port(pipeline::PortIndex egress,
+                                           const Key& reply) const noexcept {
+    const auto index = static_cast<std::size_t>(egress);
+    if (index >= pipeline::kMaxPorts || transmit_[index].steering == nullptr) {
+      return 0;
+    }
+    return transmit_[index].steering->adjust(reply, transmit_[index].queue);
+  }
+
   [[nodiscard]] const IoCounters& counters() const noexcept { return counters_; }
 
  private:
@@ -153,6 +179,8 @@ class DpdkIo {
     std::uint32_t max_frame = 0;  ///< 0: no such port
     std::uint32_t count = 0;
     std::array<rte_mbuf*, pipeline::kBurst> frames{};
+    const ReplySteering* steering = nullptr;
+    std::uint16_t queue = 0;
   };
 
   static void bump(std::atomic<std::uint64_t>& cell, std::uint64_t n) noexcept {

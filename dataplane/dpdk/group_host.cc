@@ -26,7 +26,8 @@ bool is_link_local(const core::IpAddress& address) noexcept {
 core::Capabilities WorkerGroup::capabilities() const {
   return {"dpdk",
           {core::kAllSchedulers.begin(), core::kAllSchedulers.end()},
-          {ForwardingMode::kByRule, ForwardingMode::kNat, ForwardingMode::kFullNat}};
+          {ForwardingMode::kByRule, ForwardingMode::kNat, ForwardingMode::kFullNat,
+           ForwardingMode::kDr, ForwardingMode::kIpip}};
 }
 
 core::Result<core::ApplyReport> WorkerGroup::apply(const core::TablePtr& table) {

@@ -122,6 +122,11 @@ std::optional<std::uint32_t> WorkerGroup::owner_of_client(const core::IpAddress&
   return static_cast<std::uint32_t>(owners_->of_client(address, core::Be16::from_host(port)));
 }
 
+bool WorkerGroup::host_delivers(const core::IpAddress& address) const {
+  const std::lock_guard lock(publish_mutex_);
+  return publisher_->host_delivers(address);
+}
+
 core::Result<bool> WorkerGroup::copy_page(Member& member, core::Family family,
                                           std::uint32_t& cursor,
                                           std::vector<pipeline::ConnectionRow>& rows) {

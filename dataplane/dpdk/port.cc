@@ -154,6 +154,8 @@ core::Result<void> Port::start_device(std::uint16_t id, std::uint16_t queues,
   }
   settle_rss(id, info, key, rss);
   steering_ = steering_of(plan_, rss);
+  hashes_replies_ = plan_.settings.rss_key.empty() && plan_.devices.size() == 1 &&
+                    rss_hashes_replies(rss);
   return finish_device(id, queues);
 }
 

@@ -42,6 +42,10 @@ class Port {
   /// All pairs, in queue order.
   [[nodiscard]] const std::vector<QueueRef>& queues() const noexcept { return queues_; }
 
+  /// Replies reach the queue that the low bits of the hash by the common key name, so that a source
+  /// port can be chosen for it.
+  [[nodiscard]] bool hashes_replies() const noexcept { return hashes_replies_; }
+
   /// Driver counters are read at each call.
   [[nodiscard]] pipeline::PortStatus status() const;
 
@@ -69,6 +73,7 @@ class Port {
   std::string driver_;
   std::string steering_;
   std::uint32_t kept_mbufs_ = 0;
+  bool hashes_replies_ = false;
 };
 
 }  // namespace sluice::dpdk

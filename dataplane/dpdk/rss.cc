@@ -88,6 +88,13 @@ void settle_rss(std::uint16_t device, const rte_eth_dev_info& info,
   }
 }
 
+bool rss_hashes_replies(const RssOutcome& outcome) noexcept {
+  constexpr std::uint32_t kMostEntries = 512;
+  constexpr std::uint64_t kPorts = RTE_ETH_RSS_NONFRAG_IPV4_TCP;
+  return outcome.queues > 1 && (outcome.granted & kPorts) != 0 && outcome.key_taken &&
+         outcome.reta >= outcome.queues && outcome.reta <= kMostEntries;
+}
+
 std::string describe_rss(const RssOutcome& outcome) {
   if (outcome.queues <= 1) {
     return "one queue a device";

@@ -30,6 +30,9 @@ struct RssOutcome {
 /// After start: spreads the redirection table evenly over the queues and reads back the key.
 void settle_rss(std::uint16_t device, const rte_eth_dev_info& info,
                 std::span<const std::uint8_t> key, RssOutcome& outcome);
+/// True when the low bits of the hash over addresses and ports, by our key, choose the queue: entry
+/// i of the table is queue i modulo queues, and it has at most 512 entries (ReplySteering).
+[[nodiscard]] bool rss_hashes_replies(const RssOutcome& outcome) noexcept;
 /// One line for status: "asked ipv4-tcp ..., granted ...".
 [[nodiscard]] std::string describe_rss(const RssOutcome& outcome);
 

@@ -175,10 +175,9 @@ core::Result<void> WorkerGroup::open_ports() {
   }
   pool_ = std::make_unique<MbufPool>(std::move(*pool));
   host_rings_ = std::make_unique<HostRings>(settings_.workers, plans_.size(), kTapRing);
-  const auto& own_key = settings_.ports.front().rss_key;
-  const auto key = own_key.empty() ? pipeline::default_rss_key() : std::span(own_key);
+  choose_rss_key();
   for (std::size_t i = 0; i < plans_.size(); ++i) {
-    if (auto done = open_port(i, key); !done) {
+    if (auto done = open_port(i, rss_key_); !done) {
       return done;
     }
     if (settings_.taps) {
@@ -189,6 +188,26 @@ core::Result<void> WorkerGroup::open_ports() {
   }
   mbufs_in_drivers_ = pool_->in_use();
   return {};
+}
+
+/// A key of the configuration is used as it is; ours is made to steer replies.
+void WorkerGroup::choose_rss_key() {
+  rss_key_ = settings_.ports.front().rss_key;
+  if (!rss_key_.empty()) {
+    return;
+  }
+  const auto standard = pipeline::default_rss_key();
+  rss_key_.assign(standard.begin(), standard.end());
+  if (settings_.workers == 1) {
+    return;
+  }
+  auto steering = ReplySteering::create(standard);
+  if (!steering) {
+    log(Severity::kInfo, "steering of replies: " + steering.error().message);
+    return;
+  }
+  steering_ = std::move(*steering);
+  rss_key_.assign(steering_->key().begin(), steering_->key().end());
 }
 
 core::Result<void> WorkerGroup::open_port(std::size_t index, std::span<const std::uint8_t> key) {
@@ -223,6 +242,10 @@ std::vector<IoPort> WorkerGroup::io_ports(std::uint32_t worker) const {
     port.receive = ports_[i]->queues_of(worker);
     port.transmit = ports_[i]->tx_queue_of(worker);
     port.max_frame = plans_[i].settings.mtu + kEthernetAndVlan;
+    if (ports_[i]->hashes_replies()) {
+      port.steering = steering_.get();
+      port.queue = static_cast<std::uint16_t>(worker);  // Port::queues_of(): its first one
+    }
     ports.push_back(std::move(port));
   }
   return ports;
@@ -238,7 +261,7 @@ core::Result<void> WorkerGroup::make_workers() {
   places_ = std::make_unique<pipeline::NextHopPlaces>(*hops_);
   pipeline::OwnerMap::Config owners;
   owners.workers = workers;
-  owners.rss_key = settings_.ports.front().rss_key;
+  owners.rss_key = rss_key_;
   owners.twist = settings_.owner_twist;
   owners_ = std::make_unique<pipeline::OwnerMap>(owners);
   for (std::uint32_t w = 0; w < workers; ++w) {

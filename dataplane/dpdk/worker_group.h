@@ -15,6 +15,7 @@
 #include "dataplane/dpdk/lcore_worker.h"
 #include "dataplane/dpdk/pool.h"
 #include "dataplane/dpdk/port.h"
+#include "dataplane/dpdk/reply_steering.h"
 #include "dataplane/dpdk/settings.h"
 #include "dataplane/dpdk/tap.h"
 #include "dataplane/pipeline/load_sharing.h"
@@ -127,8 +128,12 @@ class WorkerGroup final : public core::TableSink, public pipeline::WorkerView {
   [[nodiscard]] std::vector<pipeline::CounterValue> counters() const override;
   [[nodiscard]] std::string degraded() const override;
   [[nodiscard]] pipeline::EndpointUse endpoint_use(core::EndpointId id) const override;
+  [[nodiscard]] std::vector<pipeline::SourceExhaustion> source_exhaustion() const override {
+    return counts_->exhaustion();
+  }
   [[nodiscard]] std::optional<std::uint32_t> owner_of_client(const core::IpAddress& address,
                                                              std::uint16_t port) const override;
+  [[nodiscard]] bool host_delivers(const core::IpAddress& address) const override;
   core::Result<void> dump_connections(
       const pipeline::ConnectionFilter& filter,
       const std::function<bool(const pipeline::ConnectionRow&)>& row) override;
@@ -161,6 +166,7 @@ class WorkerGroup final : public core::TableSink, public pipeline::WorkerView {
   core::Result<void> make_taps();
   core::Result<void> guard_interfaces();
   core::Result<void> open_ports();
+  void choose_rss_key();
   core::Result<void> open_port(std::size_t index, std::span<const std::uint8_t> key);
   core::Result<void> make_workers();
   [[nodiscard]] std::vector<IoPort> io_ports(std::uint32_t worker) const;
@@ -185,6 +191,8 @@ class WorkerGroup final : public core::TableSink, public pipeline::WorkerView {
   std::unique_ptr<Eal> eal_;
   std::unique_ptr<MbufPool> pool_;
   std::unique_ptr<HostRings> host_rings_;
+  std::vector<std::uint8_t> rss_key_;  ///< of ports without one of their own, and of the owner map
+  std::unique_ptr<ReplySteering> steering_;  ///< nullptr: nothing to gain, or a configured key
   std::vector<std::unique_ptr<Port>> ports_;
   std::uint32_t mbufs_in_drivers_ = 0;  ///< after the ports were opened
   std::unique_ptr<pipeline::ConnectionCounts> counts_;

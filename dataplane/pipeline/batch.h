@@ -18,6 +18,7 @@ struct PacketBatch {
   std::uint32_t flows6_size = 0;
   std::uint32_t others_size = 0;
   std::uint32_t has_ports = 0;  ///< bit i: packet i is a fragment, `ports[i]` are its datagram's
+  std::uint32_t opened = 0;     ///< bit i: packet i made its connection
   std::array<Packet, kBurst> packets;
   std::array<core::ParsedFrame, kBurst> parsed;
   std::array<Stage, kBurst> stages;

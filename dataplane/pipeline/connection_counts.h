@@ -8,7 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "dataplane/core/fwd/forwarding_table.h"
 #include "dataplane/core/sched/load.h"
+#include "dataplane/pipeline/exhaustion.h"
 
 namespace sluice::pipeline {
 
@@ -18,7 +20,8 @@ namespace sluice::pipeline {
 /// Limit: an id of `endpoints` or more is not counted (the id registry must keep below it).
 class ConnectionCounts {
  public:
-  ConnectionCounts(std::size_t workers, std::size_t endpoints) : endpoints_(endpoints) {
+  ConnectionCounts(std::size_t workers, std::size_t endpoints)
+      : endpoints_(endpoints), exhaustion_(workers) {
     for (std::size_t w = 0; w < workers; ++w) {
       workers_.push_back({std::make_unique<core::LoadCell[]>(endpoints),
                           std::make_unique<std::atomic<std::uint64_t>[]>(endpoints)});
@@ -45,6 +48,13 @@ class ConnectionCounts {
       step(closing ? cell->own_closing : cell->own_active, ~0u);
     }
   }
+
+  /// A new flow of `service` was refused: `address` had no source port.
+  void exhausted(std::size_t worker, core::ServiceSlot service,
+                 const core::IpAddress& address) noexcept {
+    exhaustion_.add(worker, service, address);
+  }
+  [[nodiscard]] std::vector<SourceExhaustion> exhaustion() const { return exhaustion_.read(); }
 
   /// Connections now, closing ones too, over all workers.
   [[nodiscard]] std::uint64_t active(core::EndpointId id) const noexcept {
@@ -129,6 +139,7 @@ class ConnectionCounts {
 
   std::size_t endpoints_;
   std::vector<PerWorker> workers_;
+  ExhaustionCounts exhaustion_;
 };
 
 }  // namespace sluice::pipeline

@@ -65,7 +65,11 @@ enum class CounterClass : std::uint8_t {
   X(kAffinityQueueFull, "affinity_queue_full", kDrop, "too many packets wait for one answer")    \
   X(kConnSnatExhausted, "conn_snat_exhausted", kDrop, "no free source port for this backend")    \
   X(kConnClashUnsolved, "conn_clash_unsolved", kDrop, "reply key held and no way around it")     \
-  X(kConnModeUnsupported, "conn_mode_unsupported", kDrop, "forwarding mode not available")       \
+  X(kConnNoCandidate, "conn_no_candidate", kDrop, "the scheduler found no endpoint")             \
+  X(kConnModeLost, "conn_mode_lost", kDrop, "dr or ipip does not reach the endpoint any more")   \
+  X(kTunnelTooNarrow, "tunnel_too_narrow", kDrop, "1280 bytes of IPv6 do not fit the link")      \
+  X(kTunnelNoSource, "tunnel_no_source", kDrop, "no address or no room for an outer header")     \
+  X(kTunnelErrorUseless, "tunnel_error_useless", kDrop, "ICMP about a tunnel, nobody to tell")   \
   X(kRejectNoAnswer, "reject_no_answer", kDrop, "refused, but this packet may not be answered")  \
   X(kRejectRateLimited, "reject_rate_limited", kDrop, "refused beyond the rate of answers")      \
   X(kTtlExpired, "ttl_expired", kDrop, "TTL ended here and no answer may be made")               \
@@ -112,6 +116,11 @@ enum class CounterClass : std::uint8_t {
   X(kConnRedecided, "conn_redecided", kInfo, "connections whose endpoint had left")              \
   X(kConnDetached, "conn_detached", kInfo, "connections whose Service or endpoint had left")     \
   X(kConnDirectCleared, "conn_direct_cleared", kInfo, "closing entry gave way to a direct flow") \
+  X(kConnModeOutOfReach, "conn_mode_out_of_reach", kInfo,                                        \
+    "flows refused: dr and no endpoint on the link, or only the host reaches it")                \
+  X(kIcmpUntouched, "icmp_untouched", kInfo, "ICMP errors sent on to a backend of dr or ipip")   \
+  X(kTunnelMtuLearned, "tunnel_mtu_learned", kInfo, "routers told what a tunnel's path carries") \
+  X(kTunnelErrorTold, "tunnel_error_told", kInfo, "clients told of trouble in a tunnel")         \
   X(kConnSnatReused, "conn_snat_port_reused", kInfo, "held source port used again early")        \
   X(kAffinityAsked, "affinity_asked", kInfo, "new flows that another worker was asked about")    \
   X(kAffinityKept, "affinity_kept", kInfo, "new flows that went where their client had been")    \

@@ -7,6 +7,7 @@
 
 #include "dataplane/core/conn/entry.h"
 #include "dataplane/pipeline/packet.h"
+#include "dataplane/pipeline/path_mtu.h"
 #include "dataplane/pipeline/spsc_ring.h"
 
 namespace sluice::pipeline {
@@ -46,17 +47,19 @@ struct HandoverMessage {
 };
 
 using HandoverRing = SpscRing<HandoverMessage>;
+using PathMtuRing = SpscRing<PathMtu>;
 
 /// One ring for each ordered pair of workers. Owned by the group, used by its workers.
 class HandoverRings {
  public:
   /// @param ring_size  packets a ring can hold; 512 is 16 full bursts.
   explicit HandoverRings(std::size_t workers, std::size_t ring_size = 512)
-      : workers_(workers), rings_(workers * workers) {
+      : workers_(workers), rings_(workers * workers), path_mtus_(workers * workers) {
     for (std::size_t from = 0; from < workers; ++from) {
       for (std::size_t to = 0; to < workers; ++to) {
         if (from != to) {
           rings_[from * workers + to] = std::make_unique<HandoverRing>(ring_size);
+          path_mtus_[from * workers + to] = std::make_unique<PathMtuRing>(kPathMtus);
         }
       }
     }
@@ -67,10 +70,16 @@ class HandoverRings {
   [[nodiscard]] HandoverRing& ring(std::size_t from, std::size_t to) noexcept {
     return *rings_[from * workers_ + to];
   }
+  /// What a worker learned about paths, for another one. As ring().
+  [[nodiscard]] PathMtuRing& path_mtus(std::size_t from, std::size_t to) noexcept {
+    return *path_mtus_[from * workers_ + to];
+  }
 
  private:
+  static constexpr std::size_t kPathMtus = 16;
   std::size_t workers_;
   std::vector<std::unique_ptr<HandoverRing>> rings_;
+  std::vector<std::unique_ptr<PathMtuRing>> path_mtus_;
 };
 
 }  // namespace sluice::pipeline

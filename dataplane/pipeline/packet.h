@@ -54,6 +54,10 @@ concept PacketIo = requires(T io, Packet* out, const Packet& packet, Packet& gro
   /// A new empty frame with headroom for tunnels. @return false: pool empty.
   { io.allocate(port, grow) }
   noexcept->std::same_as<bool>;
+  /// Moves `data` n bytes forward into the headroom; content of the new bytes does not matter.
+  /// @return false: no room.
+  { io.prepend(grow, n) }
+  noexcept->std::same_as<bool>;
   /// Changes the length at the tail (replies made in place). @return false: no room.
   { io.resize(grow, n) }
   noexcept->std::same_as<bool>;

@@ -11,11 +11,8 @@ namespace sluice::pipeline {
 /// moved.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 auto Worker<Io, I4, I6, C>::resolve(const core::IpAddress& to, bool backend) const noexcept -> Hop {
-  if (is_host_address(*tables_, to)) {
-    return {kHostHop, PortIndex::kNone, to, true};
-  }
-  const Route* route = tables_->routes->find(to);
-  if (route == nullptr || route->port == PortIndex::kNone) {
+  const Route* route = route_of(*tables_, to);
+  if (route == nullptr) {
     return {kHostHop, PortIndex::kNone, to, true};
   }
   const bool gateway = route->gateway.has_value();

@@ -46,8 +46,8 @@ auto Worker<Io, I4, I6, C>::judge_destination(core::EntryIndex at, core::Directi
   entry.to_backend = NextHopIndex::kNone;
   entry.to_client = NextHopIndex::kNone;
   const core::ServicePort* service = tables_->table->service(entry.service);
-  const core::IpAddress backend(entry.backend);
-  const std::uint16_t port = entry.backend_port.host();
+  const core::IpAddress backend = core::backend_of(entry);
+  const std::uint16_t port = core::backend_port_of(entry).host();
   const core::Endpoint* endpoint =
       service == nullptr ? nullptr : service->find_endpoint(backend, port);
   const bool udp = entry.proto == core::kIpProtoUdp;
@@ -98,6 +98,10 @@ void Worker<Io, I4, I6, C>::forward_by_entry(std::uint32_t i, core::EntryIndex a
                                              core::Direction d) noexcept {
   auto& table = conns<F>();
   auto& entry = table.entry(at);
+  if (!core::sees_replies(entry.mode)) {
+    forward_untouched<F>(i, at);
+    return;
+  }
   const Packet& p = batch_.packets[i];
   const core::ParsedFrame& f = batch_.parsed[i];
   if (f.hop_limit <= 1) {

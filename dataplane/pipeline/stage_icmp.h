@@ -21,6 +21,9 @@ void Worker<Io, I4, I6, C>::serve_icmp(std::uint32_t i) noexcept {
     }
     return;
   }
+  if (serve_tunnel_error(i)) {
+    return;
+  }
   if (find_announced(*tables_, f.dst()) != nullptr && core::make_echo_reply(p.data, f)) {
     counters_.add(Counter::kEchoAnswered);
     return_to_sender(i);
@@ -59,6 +62,11 @@ void Worker<Io, I4, I6, C>::forward_icmp_error(std::uint32_t i, const core::Quot
   const Packet& p = batch_.packets[i];
   const core::ParsedFrame& f = batch_.parsed[i];
   const auto& entry = conns<F>().entry(at);
+  if (!core::sees_replies(entry.mode)) {
+    counters_.add(Counter::kIcmpUntouched);
+    forward_untouched<F>(i, at);
+    return;
+  }
   if (f.hop_limit <= 1) {
     drop(p, Counter::kTtlExpired);
     return;

@@ -152,7 +152,7 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     drop(p, Counter::kConnNewFlowBudget);
     return;
   }
-  if (f.hop_limit <= 1) {
+  if (f.hop_limit <= 1 && core::asked_mode(decision) != core::ForwardingMode::kDr) {
     answer_ttl_expired(i);
     return;
   }
@@ -170,11 +170,6 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 bool Worker<Io, I4, I6, C>::overloaded() const noexcept {
   return full_bursts_ >= config_.overload_bursts;
-}
-
-/// Modes this pipeline forwards in.
-[[nodiscard]] inline bool mode_is_built(core::ForwardingMode mode) noexcept {
-  return mode == core::ForwardingMode::kNat || mode == core::ForwardingMode::kFullNat;
 }
 
 /// The choice is kept even where another candidate would be easier: affinity, and hashing without
@@ -196,25 +191,24 @@ void Worker<Io, I4, I6, C>::open_flow(std::uint32_t i, const core::Flow& flow,
   constexpr std::size_t kTries = 8;
   const auto& service = *decision.service;
   const Packet& p = batch_.packets[i];
-  if (first == core::EndpointIndex::kNone ||
-      !mode_is_built(core::effective_mode(decision, flow, service.endpoint(first)))) {
-    drop(p, Counter::kConnModeUnsupported);  // the compiler refuses these by name before
+  if (first == core::EndpointIndex::kNone) {
+    drop(p, Counter::kConnNoCandidate);
     return;
   }
-  bool exhausted = false;
+  Obstacle obstacle = Obstacle::kNone;
   const std::size_t candidates = keeps_choice(decision) ? 0 : decision.eligible.size();
   const std::size_t others = candidates < kTries ? candidates : kTries;
   core::CreateOutcome outcome =
-      try_candidate<F>(i, flow, decision, service.endpoint(first), false, exhausted);
+      try_candidate<F>(i, flow, decision, service.endpoint(first), false, obstacle);
   for (std::size_t n = 0; n < others && outcome.result == core::CreateResult::kReplyClash; ++n) {
     const std::size_t from = static_cast<std::size_t>(first);  // any place will do
     const core::EndpointIndex next = decision.eligible[(from + n) % decision.eligible.size()];
     if (next != first) {
-      outcome = try_candidate<F>(i, flow, decision, service.endpoint(next), false, exhausted);
+      outcome = try_candidate<F>(i, flow, decision, service.endpoint(next), false, obstacle);
     }
   }
-  if (outcome.result == core::CreateResult::kReplyClash && !exhausted) {
-    outcome = try_candidate<F>(i, flow, decision, service.endpoint(first), true, exhausted);
+  if (outcome.result == core::CreateResult::kReplyClash && obstacle == Obstacle::kNone) {
+    outcome = try_candidate<F>(i, flow, decision, service.endpoint(first), true, obstacle);
   }
   switch (outcome.result) {
     case core::CreateResult::kCreated:
@@ -225,7 +219,7 @@ void Worker<Io, I4, I6, C>::open_flow(std::uint32_t i, const core::Flow& flow,
       drop(p, Counter::kConnTableFull);
       return;
     case core::CreateResult::kReplyClash:
-      drop(p, exhausted ? Counter::kConnSnatExhausted : Counter::kConnClashUnsolved);
+      refuse_obstructed(i, decision, service.endpoint(first), obstacle);
       return;
   }
 }
@@ -236,8 +230,13 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const 
                                                          const core::Decision& decision,
                                                          const core::Endpoint& chosen,
                                                          bool translate_source,
-                                                         bool& exhausted) noexcept {
+                                                         Obstacle& obstacle) noexcept {
   auto& table = conns<F>();
+  if (const auto mode = core::asked_mode(decision); !core::sees_replies(mode)) {
+    const auto outcome = try_untouched<F>(i, decision, chosen, mode);
+    obstacle = outcome.result == core::CreateResult::kReplyClash ? Obstacle::kOutOfReach : obstacle;
+    return outcome;
+  }
   core::NewConn<F> conn;
   conn.forward = key_of<F>(i);
   conn.forward_hash = table.hash(conn.forward);
@@ -257,7 +256,7 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const 
                     (!keeps_source && core::source_is_translated(decision, flow, chosen));
   conn.mode = full ? core::ForwardingMode::kFullNat : core::ForwardingMode::kNat;
   if (full && !choose_source<F>(conn, hop.port)) {
-    exhausted = true;
+    obstacle = Obstacle::kNoSourcePort;
     return {core::CreateResult::kReplyClash, core::EntryIndex::kNone, core::Direction::kForward};
   }
   const auto translation = core::Translation<F>::between(conn.forward, conn.reply.reversed());
@@ -265,14 +264,41 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const 
   conn.l4_delta = translation.l4.raw();
   const core::CreateOutcome outcome = table.create(conn, now_ns_, releaser_);
   if (outcome.result == core::CreateResult::kCreated) {
-    links_.counts.opened(config_.index, chosen.id);
-    counters_.add(Counter::kConnCreated);
-    ++opened_in_poll_;
-    changed_ = true;
+    note_created(i, chosen.id);
   } else if (outcome.result == core::CreateResult::kReplyClash) {
     counters_.add(Counter::kConnReplyClash);
   }
   return outcome;
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::note_created(std::uint32_t i, core::EndpointId id) noexcept {
+  batch_.opened |= 1u << i;
+  links_.counts.opened(config_.index, id);
+  counters_.add(Counter::kConnCreated);
+  ++opened_in_poll_;
+  changed_ = true;
+}
+
+/// No candidate took the flow: it alone is refused.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::refuse_obstructed(std::uint32_t i, const core::Decision& decision,
+                                              const core::Endpoint& first,
+                                              Obstacle obstacle) noexcept {
+  const Packet& p = batch_.packets[i];
+  switch (obstacle) {
+    case Obstacle::kNone:
+      drop(p, Counter::kConnClashUnsolved);
+      return;
+    case Obstacle::kNoSourcePort:
+      note_exhausted(decision.slot, first.address);
+      drop(p, Counter::kConnSnatExhausted);
+      return;
+    case Obstacle::kOutOfReach:
+      counters_.add(Counter::kConnModeOutOfReach);
+      reject(i);
+      return;
+  }
 }
 
 [[nodiscard]] inline Counter counter_of_rule(core::DecisionReason reason) noexcept {

@@ -11,6 +11,7 @@ std::size_t Worker<Io, I4, I6, C>::receive() noexcept {
   const std::size_t n = io_.receive(batch_.packets.data(), kBurst);
   batch_.size = static_cast<std::uint32_t>(n);
   batch_.has_ports = 0;
+  batch_.opened = 0;
   for (std::size_t i = 0; i < n; ++i) {
     batch_.stages[i] = Stage::kFresh;
   }
@@ -44,6 +45,7 @@ bool Worker<Io, I4, I6, C>::receive_handed_over() noexcept {
   }
   batch_.size = static_cast<std::uint32_t>(n);
   batch_.has_ports = 0;
+  batch_.opened = 0;
   for (std::size_t i = 0; i < n; ++i) {
     batch_.packets[i] = messages[i].packet;
     batch_.stages[i] = messages[i].stage;
@@ -68,6 +70,7 @@ bool Worker<Io, I4, I6, C>::receive_from_host() noexcept {
   const std::size_t n = io_.receive_from_host(batch_.packets.data(), kBurst);
   batch_.size = static_cast<std::uint32_t>(n);
   batch_.has_ports = 0;
+  batch_.opened = 0;
   for (std::size_t i = 0; i < n; ++i) {
     batch_.stages[i] = Stage::kFresh;
   }
@@ -108,6 +111,8 @@ void Worker<Io, I4, I6, C>::take_over_tables() noexcept {
     fast.max_frame = info.present ? info.mtu + 14u : 0;
     partial_csum_ |= info.present && info.rx_partial_csum ? 1u << p : 0u;
   }
+  tunnel_sources4_.take_over(*tables_);
+  tunnel_sources6_.take_over(*tables_);
   pins_.see(*tables_->table);
   plan_announcements();
   gauges_.generation.store(tables_->table->generation(), std::memory_order_relaxed);

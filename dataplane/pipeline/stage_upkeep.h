@@ -24,6 +24,7 @@ void Worker<Io, I4, I6, C>::upkeep() noexcept {
     if (pending_.used() != 0) {
       expire_pending();
     }
+    take_path_mtus();
     announce();
   }
   serve_dump();
@@ -84,10 +85,11 @@ void Worker<Io, I4, I6, C>::fill_page(DumpMailbox::Page& page) noexcept {
     row.worker = static_cast<std::uint32_t>(config_.index);
     row.flow = {core::IpAddress(e.client), core::IpAddress(e.vip), e.client_port.host(),
                 e.vip_port.host(), static_cast<core::Protocol>(e.proto)};
-    row.backend = core::IpAddress(e.backend);
-    row.backend_port = e.backend_port.host();
-    row.snat = core::IpAddress(e.snat);
-    row.snat_port = e.snat_port.host();
+    const bool translated = core::sees_replies(e.mode);
+    row.backend = core::backend_of(e);
+    row.backend_port = core::backend_port_of(e).host();
+    row.snat = core::IpAddress(translated ? e.snat : e.client);
+    row.snat_port = translated ? e.snat_port.host() : e.client_port.host();
     row.state = e.state;
     row.mode = e.mode;
     row.service = e.service;

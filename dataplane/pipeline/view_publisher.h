@@ -39,6 +39,10 @@ class ViewPublisher {
   [[nodiscard]] TablesCell& cell() noexcept { return cell_; }
   /// nullptr before the first apply().
   [[nodiscard]] const core::TablePtr& table() const noexcept { return next_.table; }
+  /// Packets for `address` go to the host: it has the address, or it alone knows the way.
+  [[nodiscard]] bool host_delivers(const core::IpAddress& address) const noexcept {
+    return next_.table != nullptr && route_of(next_, address) == nullptr;
+  }
   [[nodiscard]] std::uint64_t sequence() const noexcept { return next_.sequence; }
   /// Departed frontends and backends the book still holds.
   [[nodiscard]] std::size_t draining() const noexcept { return draining_count_; }

@@ -9,6 +9,7 @@
 
 #include "dataplane/core/conn/conn_table.h"
 #include "dataplane/core/fwd/decide.h"
+#include "dataplane/core/net/encapsulate.h"
 #include "dataplane/core/net/icmp.h"
 #include "dataplane/core/net/parse_fast.h"
 #include "dataplane/core/sched/pick.h"
@@ -26,9 +27,11 @@
 #include "dataplane/pipeline/next_hop_directory.h"
 #include "dataplane/pipeline/owner.h"
 #include "dataplane/pipeline/packet.h"
+#include "dataplane/pipeline/path_mtu.h"
 #include "dataplane/pipeline/pending_flows.h"
 #include "dataplane/pipeline/rate_limit.h"
 #include "dataplane/pipeline/translation.h"
+#include "dataplane/pipeline/tunnel_source.h"
 #include "dataplane/pipeline/worker_tables.h"
 
 namespace sluice::pipeline {
@@ -222,6 +225,8 @@ class Worker {
   void forward_by_entry(std::uint32_t i, core::EntryIndex at, core::Direction d) noexcept;
 
   // stage_miss.h
+  /// Why no candidate took a flow, beside a reply key that is held.
+  enum class Obstacle : std::uint8_t { kNone, kNoSourcePort, kOutOfReach };
   [[nodiscard]] bool overloaded() const noexcept;
   void serve_misses() noexcept;
   template <class F>
@@ -238,7 +243,10 @@ class Worker {
   template <class F>
   core::CreateOutcome try_candidate(std::uint32_t i, const core::Flow& flow,
                                     const core::Decision& decision, const core::Endpoint& chosen,
-                                    bool translate_source, bool& exhausted) noexcept;
+                                    bool translate_source, Obstacle& obstacle) noexcept;
+  void note_created(std::uint32_t i, core::EndpointId id) noexcept;
+  void refuse_obstructed(std::uint32_t i, const core::Decision& decision,
+                         const core::Endpoint& first, Obstacle obstacle) noexcept;
   void refuse(std::uint32_t i, const core::Decision& decision) noexcept;
   bool hand_over(std::uint32_t i, std::size_t worker, Stage stage) noexcept;
   [[nodiscard]] core::Flow flow_of(std::uint32_t i, const core::FlowTuple& tuple) const noexcept {
@@ -261,9 +269,46 @@ class Worker {
   void serve_answered() noexcept;
   void expire_pending() noexcept;
 
+  // stage_direct_return.h: modes dr and ipip
+  /// A next hop, and its word as it was read when the packet's way was decided.
+  struct Way {
+    Hop hop;
+    NextHopWord word;
+  };
+  void send_on(const Packet& packet, const Way& way) noexcept;
+  template <class F>
+  core::CreateOutcome try_untouched(std::uint32_t i, const core::Decision& decision,
+                                    const core::Endpoint& chosen,
+                                    core::ForwardingMode mode) noexcept;
+  template <class F>
+  void forward_untouched(std::uint32_t i, core::EntryIndex at) noexcept;
+  template <class F>
+  void note_untouched(std::uint32_t i, core::EntryIndex at) noexcept;
+  template <class F>
+  void send_through_tunnel(std::uint32_t i, core::EntryIndex at, const Way& way,
+                           std::uint16_t link) noexcept;
+  template <class F, class Outer>
+  bool encapsulate(std::uint32_t i, core::EntryIndex at, const Way& way, std::uint16_t path,
+                   const TunnelSources<Outer>& sources) noexcept;
+  bool serve_tunnel_error(std::uint32_t i) noexcept;
+  template <class F>
+  bool serve_tunnel_error_of(std::uint32_t i, const core::TunnelError& error) noexcept;
+  template <class F>
+  void tell_client(std::uint32_t i, const core::TunnelError& error,
+                   const core::IpAddress& client) noexcept;
+  void learn_path_mtu(const core::TunnelError& error) noexcept;
+  void take_path_mtus() noexcept;
+
   // stage_source_port.h
   template <class F>
   bool choose_source(core::NewConn<F>& conn, PortIndex egress) noexcept;
+  template <class F>
+  [[nodiscard]] core::PortChoice steered_choice(const core::SnatPorts& ports,
+                                                typename F::Key reply, std::uint32_t hash,
+                                                PortIndex egress) noexcept;
+  [[nodiscard]] std::span<const core::IpAddress> source_addresses(core::Family family,
+                                                                  PortIndex egress) const noexcept;
+  void note_exhausted(core::ServiceSlot slot, const core::IpAddress& backend) noexcept;
 
   // stage_forward.h
   [[nodiscard]] Hop resolve(const core::IpAddress& to, bool backend) const noexcept;
@@ -391,6 +436,10 @@ class Worker {
   HopQueue waiting_;
   FragmentTable fragments_;
   PendingFlows pending_;
+  PathMtus path_mtus_;
+  TunnelSources<core::Ipv4> tunnel_sources4_;
+  TunnelSources<core::Ipv6> tunnel_sources6_;
+  std::uint16_t tunnel_id_ = 0;  ///< of outer packets that may be fragmented
   core::Tick upkeep_at_ = 0;
   core::Tick failed_asked_at_ = 0;
   RateLimit errors_{1, 256};  ///< ICMP errors: about 950 a second, burst 256
@@ -402,6 +451,7 @@ class Worker {
 }  // namespace sluice::pipeline
 
 #include "dataplane/pipeline/stage_affinity.h"
+#include "dataplane/pipeline/stage_direct_return.h"
 #include "dataplane/pipeline/stage_forward.h"
 #include "dataplane/pipeline/stage_fragment.h"
 #include "dataplane/pipeline/stage_hit.h"

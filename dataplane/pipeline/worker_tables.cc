@@ -47,6 +47,14 @@ bool is_host_address(const WorkerTables& tables, const core::IpAddress& address)
   return contains(tables.table->node().of(address.family()).local_addresses, address);
 }
 
+const Route* route_of(const WorkerTables& tables, const core::IpAddress& address) noexcept {
+  if (is_host_address(tables, address)) {
+    return nullptr;
+  }
+  const Route* route = tables.routes->find(address);
+  return route == nullptr || route->port == PortIndex::kNone ? nullptr : route;
+}
+
 namespace {
 
 std::optional<core::Frontend> find(const core::ForwardingTable& table,

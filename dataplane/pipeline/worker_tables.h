@@ -69,6 +69,10 @@ using TablesCell = SnapshotCell<WorkerTables>;
 [[nodiscard]] bool is_host_address(const WorkerTables& tables,
                                    const core::IpAddress& address) noexcept;
 
+/// The route to `address` by a port of ours. @return nullptr: the host delivers it.
+[[nodiscard]] const Route* route_of(const WorkerTables& tables,
+                                    const core::IpAddress& address) noexcept;
+
 /// The service port a frontend leads to. @return nullptr: no such frontend.
 [[nodiscard]] const core::ServicePort* service_of_frontend(const core::ForwardingTable& table,
                                                            const core::IpAddress& address,

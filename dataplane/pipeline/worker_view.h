@@ -8,6 +8,7 @@
 
 #include "dataplane/core/conn/entry.h"
 #include "dataplane/core/sink.h"
+#include "dataplane/pipeline/exhaustion.h"
 
 namespace sluice::pipeline {
 
@@ -85,11 +86,18 @@ class WorkerView {
   [[nodiscard]] virtual std::string degraded() const { return ""; }
   /// Sum over workers for one endpoint.
   [[nodiscard]] virtual EndpointUse endpoint_use(core::EndpointId id) const = 0;
+  /// Flows refused for want of a source port, by Service and address.
+  [[nodiscard]] virtual std::vector<SourceExhaustion> source_exhaustion() const { return {}; }
   /// The worker a request of this client address and port belongs to. @return nullopt: unknown.
   [[nodiscard]] virtual std::optional<std::uint32_t> owner_of_client(
       const core::IpAddress& address, std::uint16_t port) const {
     (void)address, (void)port;
     return std::nullopt;
+  }
+  /// True when packets for `address` do not leave by a port but go to the host.
+  [[nodiscard]] virtual bool host_delivers(const core::IpAddress& address) const {
+    (void)address;
+    return false;
   }
   /// Calls `row` for every connection that lives through the dump, never twice; `row` returns false
   /// to stop. Paged: a slow receiver holds no worker and no memory beyond a page (F93).

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dataplane/core/net/arp_nd.h"
+#include "dataplane/core/net/encapsulate.h"
 #include "dataplane/core/net/icmp.h"
 #include "dataplane/core/net/parse.h"
 #include "dataplane/core/net/parse_fast.h"
@@ -125,7 +126,78 @@ void translate_error_and_back(Frame& frame, const QuotedPacket& quoted) {
   require_restored(before, frame.bytes, frame.parsed);
 }
 
+template <class F>
+OuterHeader<F> outer_header(std::uint8_t seed) {
+  OuterHeader<F> outer;
+  if constexpr (F::kFamily == Family::kIpv4) {
+    outer.src = Ipv4Address::from_host(0xc0000200u | seed);
+    outer.dst = Ipv4Address::from_host(0xdfffffffu - seed);
+  } else {
+    outer.src.bytes.fill(0x2a);
+    outer.dst.bytes.fill(static_cast<std::uint8_t>(0x20 | (seed & 15)));
+  }
+  outer.label = seed * 0x01010101u;
+  outer.dont_fragment = seed % 2 == 0;
+  outer.id = seed;
+  return outer;
+}
+
+/// Wraps the packet, looks at what came out, and reads an error that quotes it.
+template <class Inner, class Outer>
+void wrap(const Frame& frame, std::uint8_t seed) {
+  const std::uint32_t length = frame.parsed.ip_length;
+  constexpr std::uint32_t kOverhead = tunnel_overhead(Outer::kFamily);
+  if (frame.contiguous < frame.parsed.l3_offset + length || frame.parsed.hop_limit <= 1 ||
+      length + kOverhead + 100 > 65535) {
+    return;
+  }
+  std::vector<std::uint8_t> out(kEthernetLength + kOverhead + length);
+  std::copy_n(frame.bytes.begin() + frame.parsed.l3_offset, length,
+              out.begin() + kEthernetLength + kOverhead);
+  const auto outer = outer_header<Outer>(seed);
+  write_tunnel_headers<Inner, Outer>(out.data(), length, outer);
+  const auto size = static_cast<std::uint32_t>(out.size());
+  ParsedFrame parsed;
+  parse_frame_general(out.data(), size, size, parsed);
+  require(parsed.kind == FrameKind::kOtherIp && parsed.family == Outer::kFamily,
+          "a tunnel's packet does not parse");
+  require(parsed.ip_length == kOverhead + length, "a tunnel's packet has another length");
+  std::vector<std::uint8_t> error(kMaxIcmpErrorFrame);
+  const IcmpErrorRequest request{IcmpErrorKind::kTooBig, IpAddress(outer.dst), 1400};
+  error.resize(build_icmp_error(out.data(), size, parsed, request, error.data(),
+                                kMaxIcmpErrorFrame));
+  ParsedFrame about;
+  parse_frame_general(error.data(), static_cast<std::uint32_t>(error.size()),
+                      static_cast<std::uint32_t>(error.size()), about);
+  TunnelError said;
+  require(parse_tunnel_error(error.data(), static_cast<std::uint32_t>(error.size()), about, said),
+          "an error about a tunnel is not read");
+  require(said.outer_dst == IpAddress(outer.dst) && said.mtu == 1400, "another tunnel or MTU");
+  require(!is_flow(frame.parsed) || !said.has_flow ||
+              key_of<Inner>(said.inner) == key_of<Inner>(frame.parsed),
+          "another flow than the one that was wrapped");
+}
+
 }  // namespace
+
+void tunnel(const std::uint8_t* data, std::size_t size) {
+  Frame frame(data, size);
+  TunnelError said;
+  if (parse_tunnel_error(frame.bytes.data(), frame.contiguous, frame.parsed, said)) {
+    require(!said.has_flow || (is_flow(said.inner) && said.inner.l4_offset + 8u <= frame.contiguous),
+            "quoted ports lie outside the frame");
+  }
+  const std::uint8_t seed = size == 0 ? std::uint8_t{0} : data[0];
+  if (is_flow(frame.parsed) || is_fragment(frame.parsed)) {
+    if (frame.parsed.family == Family::kIpv4) {
+      wrap<Ipv4, Ipv4>(frame, seed);
+      wrap<Ipv4, Ipv6>(frame, seed);
+    } else {
+      wrap<Ipv6, Ipv4>(frame, seed);
+      wrap<Ipv6, Ipv6>(frame, seed);
+    }
+  }
+}
 
 void parse(const std::uint8_t* data, std::size_t size) {
   Frame frame(data, size);

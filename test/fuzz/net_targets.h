@@ -14,6 +14,9 @@ void parse(const std::uint8_t* data, std::size_t size);
 /// parse_icmp_error() and translate_icmp_error(): stay inside the frame; translating back restores
 /// it but for the hop limit and the checksums' two zeros.
 void icmp(const std::uint8_t* data, std::size_t size);
+/// parse_tunnel_error() and write_tunnel_headers(): what a tunnel makes of a packet parses, is the
+/// packet but for its hop, and an error about it names the packet's flow.
+void tunnel(const std::uint8_t* data, std::size_t size);
 /// translate() and translate_fragment(), the same.
 void rewrite(const std::uint8_t* data, std::size_t size);
 /// build_reject(), build_icmp_error(), make_echo_reply(): what comes out parses and is no error

@@ -95,6 +95,9 @@ TEST(FuzzSmoke, Parse) {
 TEST(FuzzSmoke, Icmp) {
   run(icmp, frame_corpus(), kRounds);
 }
+TEST(FuzzSmoke, Tunnel) {
+  run(tunnel, frame_corpus(), kRounds);
+}
 TEST(FuzzSmoke, Rewrite) {
   run(rewrite, frame_corpus(), kRounds);
 }

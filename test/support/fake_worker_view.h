@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -15,6 +16,7 @@ class FakeWorkerView final : public pipeline::WorkerView {
   std::vector<pipeline::PortStatus> port_rows;
   std::vector<pipeline::CounterValue> counter_rows;
   std::vector<pipeline::ConnectionRow> connection_rows;
+  std::vector<core::IpAddress> delivered_by_host;
   /// When set, makes row i of so many in place of connection_rows.
   std::uint64_t made_rows = 0;
   /// Called before each row.
@@ -57,6 +59,10 @@ class FakeWorkerView final : public pipeline::WorkerView {
   [[nodiscard]] std::optional<std::uint32_t> owner_of_client(const core::IpAddress&,
                                                              std::uint16_t port) const override {
     return port % 2u;
+  }
+  [[nodiscard]] bool host_delivers(const core::IpAddress& address) const override {
+    return std::find(delivered_by_host.begin(), delivered_by_host.end(), address) !=
+           delivered_by_host.end();
   }
   core::Result<void> dump_connections(
       const pipeline::ConnectionFilter& filter,

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -100,6 +101,9 @@ class InMemoryIo {
   /// Frames the tap's ring still takes.
   void host_ring_room(std::size_t frames) { host_room_ = frames; }
 
+  /// The source port a NIC's hash would prefer to this one; 0: none.
+  std::function<std::uint16_t(std::uint16_t)> steer;
+
   [[nodiscard]] std::vector<SentFrame> take_sent() { return std::exchange(sent_, {}); }
   [[nodiscard]] std::vector<SentFrame> take_to_host() { return std::exchange(to_host_, {}); }
   [[nodiscard]] std::size_t offered() const { return wire_.size() + host_.size(); }
@@ -141,6 +145,20 @@ class InMemoryIo {
       return false;
     }
     out = {b, b->bytes.data() + FramePool::kHeadroom, 0, 0, port, pipeline::Origin::kWire};
+    return true;
+  }
+  template <class Key>
+  std::uint16_t steered_port(pipeline::PortIndex, const Key& reply) const noexcept {
+    return steer ? steer(reply.dport.host()) : std::uint16_t{0};
+  }
+  bool prepend(pipeline::Packet& packet, std::size_t n) noexcept {
+    const auto* b = static_cast<const FramePool::Buffer*>(packet.handle);
+    if (n > static_cast<std::size_t>(packet.data - b->bytes.data())) {
+      return false;
+    }
+    packet.data -= n;
+    packet.total += static_cast<std::uint32_t>(n);
+    packet.contiguous += static_cast<std::uint32_t>(n);
     return true;
   }
   bool resize(pipeline::Packet& packet, std::size_t n) noexcept {

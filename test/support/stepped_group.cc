@@ -372,7 +372,8 @@ core::Capabilities SteppedGroup::capabilities() const {
   return {
       "stepped",
       {core::kAllSchedulers.begin(), core::kAllSchedulers.end()},
-      {core::ForwardingMode::kByRule, core::ForwardingMode::kNat, core::ForwardingMode::kFullNat}};
+      {core::ForwardingMode::kByRule, core::ForwardingMode::kNat, core::ForwardingMode::kFullNat,
+       core::ForwardingMode::kDr, core::ForwardingMode::kIpip}};
 }
 
 core::Result<core::ApplyReport> SteppedGroup::apply(const core::TablePtr& table) {

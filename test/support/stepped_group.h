@@ -109,9 +109,15 @@ class SteppedGroup final : public pipeline::WorkerView, public core::TableSink {
   [[nodiscard]] std::vector<pipeline::PortStatus> ports() const override;
   [[nodiscard]] std::vector<pipeline::CounterValue> counters() const override;
   [[nodiscard]] pipeline::EndpointUse endpoint_use(core::EndpointId id) const override;
+  [[nodiscard]] std::vector<pipeline::SourceExhaustion> source_exhaustion() const override {
+    return counts_->exhaustion();
+  }
   [[nodiscard]] std::optional<std::uint32_t> owner_of_client(const core::IpAddress& address,
                                                              std::uint16_t port) const override {
     return static_cast<std::uint32_t>(owners_->of_client(address, core::Be16::from_host(port)));
+  }
+  [[nodiscard]] bool host_delivers(const core::IpAddress& address) const override {
+    return publisher_->host_delivers(address);
   }
   core::Result<void> dump_connections(
       const pipeline::ConnectionFilter& filter,

@@ -50,7 +50,7 @@ core::ServicePort TableMaker::block(const std::string& name, const TestService& 
   b.scheduler = s.scheduler;
   b.scheduler_flags = s.scheduler_flags;
   b.affinity_seconds = s.affinity_seconds;
-  b.mode = s.masquerade_external ? core::ForwardingMode::kByRule : core::ForwardingMode::kNat;
+  b.mode = s.masquerade_external ? core::ForwardingMode::kByRule : s.mode;
   b.masquerade_external = s.masquerade_external;
   if (!s.vip.empty()) {
     b.load_balancer_vips = {core::parse_address(s.vip).value()};
@@ -87,7 +87,8 @@ core::ServicePort TableMaker::block(const std::string& name, const TestService& 
     b.cluster = fallback;
   }
   b.all_reachable = b.cluster;
-  b.has_any = b.has_internal = b.has_external = !b.cluster.empty();
+  b.has_any = b.has_external = !b.cluster.empty();
+  b.has_internal = b.has_any && !b.crosses_families();
   return b;
 }
 

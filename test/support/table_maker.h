@@ -25,7 +25,8 @@ struct TestService {
   core::SchedulerKind scheduler = core::SchedulerKind::kRr;
   std::uint8_t scheduler_flags = 0;
   std::uint32_t affinity_seconds = 0;
-  bool masquerade_external = false;  ///< eTP Cluster by the book; false: mode nat
+  bool masquerade_external = false;  ///< eTP Cluster by the book; false: `mode`
+  core::ForwardingMode mode = core::ForwardingMode::kNat;
 };
 
 /// Keeps Services by name and makes successive tables of them, with slots and endpoint ids that

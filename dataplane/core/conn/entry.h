@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "dataplane/core/fwd/forwarding_table.h"
 #include "dataplane/core/net/flow_key.h"
@@ -127,6 +128,52 @@ inline constexpr std::uint8_t kEntryFinReply = 2;     ///< backend sent FIN
 inline constexpr std::uint8_t kEntryBackendClosedFirst = 4;
 inline constexpr std::uint8_t kEntrySnatPort = 8;     ///< holds a port of the source pool
 inline constexpr std::uint8_t kEntryDetached = 16;    ///< Service or endpoint left; idles out
+inline constexpr std::uint8_t kEntryOtherFamily = 32;  ///< ipip across families: see set_backend()
+
+/// Where an IPv6 backend of an IPv4 flow lies: over `backend` and `snat`, and over the last two
+/// ports and the deltas. A packet that is not translated needs none of these.
+inline constexpr std::size_t kBackend6High = offsetof(HotEntry4, backend);
+inline constexpr std::size_t kBackend6Low = offsetof(HotEntry4, backend_port);
+static_assert(offsetof(HotEntry4, client_port) == kBackend6High + 8 &&
+              offsetof(HotEntry4, last_seen) == kBackend6Low + 8);
+
+/// Names the backend of an entry of mode dr or ipip; it may be of the other family.
+inline void set_backend(HotEntry4& e, const IpAddress& backend) noexcept {
+  auto* bytes = reinterpret_cast<std::uint8_t*>(&e);
+  if (backend.is_v4()) {
+    e.backend = backend.v4();
+    return;
+  }
+  std::memcpy(bytes + kBackend6High, backend.data(), 8);
+  std::memcpy(bytes + kBackend6Low, backend.data() + 8, 8);
+  e.flags |= kEntryOtherFamily;
+}
+inline void set_backend(HotEntry6& e, const IpAddress& backend) noexcept {
+  std::memcpy(e.backend.bytes.data(), backend.data(), 16);
+  e.flags = static_cast<std::uint8_t>(backend.is_v4() ? e.flags | kEntryOtherFamily
+                                                      : e.flags & ~kEntryOtherFamily);
+}
+
+/// The backend of any entry.
+[[nodiscard]] inline IpAddress backend_of(const HotEntry4& e) noexcept {
+  if ((e.flags & kEntryOtherFamily) == 0) {
+    return IpAddress(e.backend);
+  }
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&e);
+  Ipv6Address address;
+  std::memcpy(address.bytes.data(), bytes + kBackend6High, 8);
+  std::memcpy(address.bytes.data() + 8, bytes + kBackend6Low, 8);
+  return IpAddress(address);
+}
+[[nodiscard]] inline IpAddress backend_of(const HotEntry6& e) noexcept {
+  return (e.flags & kEntryOtherFamily) == 0 ? IpAddress(e.backend)
+                                            : IpAddress(Ipv4Address::load(e.backend.bytes.data()));
+}
+/// In dr and ipip the port is the frontend's: nothing maps it.
+template <class Hot>
+[[nodiscard]] Be16 backend_port_of(const Hot& e) noexcept {
+  return sees_replies(e.mode) ? e.backend_port : e.vip_port;
+}
 
 /// Cold part: read at creation, expiry and by dumps only.
 struct alignas(32) ColdEntry {

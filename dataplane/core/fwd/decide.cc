@@ -22,9 +22,8 @@ bool source_is_translated(const Decision& decision, const Flow& flow,
 
 ForwardingMode effective_mode(const Decision& decision, const Flow& flow,
                               const Endpoint& chosen) noexcept {
-  const bool external = decision.frontend != FrontendKind::kClusterIp;
-  if (external && decision.service != nullptr && keeps_source(decision.service->mode)) {
-    return decision.service->mode;
+  if (keeps_source(asked_mode(decision))) {
+    return asked_mode(decision);
   }
   return source_is_translated(decision, flow, chosen) ? ForwardingMode::kFullNat
                                                       : ForwardingMode::kNat;

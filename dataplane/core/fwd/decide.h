@@ -29,6 +29,7 @@ enum class DecisionReason : std::uint8_t {
   kNoEndpoints,          ///< section 9, left column
   kNoLocalEndpoints,     ///< section 9, right column
   kSourceNotAllowed,     ///< P-1
+  kModeRefuses,          ///< the Service's forwarding mode cannot serve this frontend
   kStrayClusterIp,       ///< P-7 active cluster IP, other port
   kStrayServiceCidr,     ///< P-7 inside a ServiceCIDR
   kNotAFrontend,         ///< P-8
@@ -55,6 +56,13 @@ struct Decision {
 /// P-9 for the chosen endpoint: marked, or hairpin (source IP equals the chosen local endpoint's).
 [[nodiscard]] bool source_is_translated(const Decision& decision, const Flow& flow,
                                         const Endpoint& chosen) noexcept;
+
+/// The mode the Service asks for if it counts for this flow: external frontends only; else kByRule.
+[[nodiscard]] inline ForwardingMode asked_mode(const Decision& decision) noexcept {
+  return decision.service != nullptr && decision.frontend != FrontendKind::kClusterIp
+             ? decision.service->mode
+             : ForwardingMode::kByRule;
+}
 
 /// The forwarding mode a flow gets (design section 5, "Forwarding modes").
 [[nodiscard]] ForwardingMode effective_mode(const Decision& decision, const Flow& flow,

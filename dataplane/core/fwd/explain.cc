@@ -44,6 +44,13 @@ class StepTrace {
   StepTrace(const ForwardingTable& table, const Flow& flow, std::vector<Step>& steps)
       : node_(table.node().of(flow.tuple.dst.family())), flow_(flow), steps_(steps) {}
 
+  StepTrace(const ForwardingTable& table, const Flow& flow, const Decision& decision,
+            std::vector<Step>& steps)
+      : StepTrace(table, flow, steps) {
+    marked_ = decision.masquerade;
+    mode_ = asked_mode(decision);
+  }
+
   void looked_up(const FrontendKey& key, const FrontendMatch& match) {
     if (!match) {
       add("P-3", to_string(key) + " is no frontend");
@@ -144,6 +151,10 @@ class StepTrace {
         return add("P-6", what + ": " + name + " has endpoints, but none on this node");
       case DecisionReason::kNoEndpoints:
         return add("P-6", what + ": " + name + " has no endpoint anywhere");
+      case DecisionReason::kModeRefuses:
+        return add("mode", what + ": " + name + " cannot be served by mode " +
+                               std::string(name_of(d.service->mode)) +
+                               ", which maps no port: its endpoints have another");
       case DecisionReason::kStrayClusterIp:
         return add("P-7", "reject: a cluster IP in use, but no such port");
       case DecisionReason::kStrayServiceCidr:
@@ -156,7 +167,12 @@ class StepTrace {
   void source(const Endpoint& chosen, SourceCause cause) {
     switch (cause) {
       case SourceCause::kModeKeepsSource:
-        return add("P-9", "the source is kept: the forwarding mode asks for it");
+        return add("P-9", "the source is kept: mode " + std::string(name_of(mode_)) +
+                              " never translates it" +
+                              (marked_ ? ", which overrides the masquerade above"
+                               : chosen.local && chosen.address == flow_.tuple.src
+                                   ? ", which overrides that of a hairpin"
+                                   : ""));
       case SourceCause::kMarked:
         return add("P-9", "the source is translated: marked above");
       case SourceCause::kHairpin:
@@ -174,6 +190,8 @@ class StepTrace {
   const NodePart::PerFamily& node_;
   const Flow& flow_;
   std::vector<Step>& steps_;
+  bool marked_ = false;  ///< by the decision whose source is asked about
+  ForwardingMode mode_ = ForwardingMode::kByRule;
 };
 
 }  // namespace
@@ -195,7 +213,7 @@ Decision explain(const ForwardingTable& table, const Flow& flow, std::vector<Ste
 
 bool explain_source(const ForwardingTable& table, const Decision& decision, const Flow& flow,
                     const Endpoint& chosen, std::vector<Step>& steps) {
-  StepTrace trace(table, flow, steps);
+  StepTrace trace(table, flow, decision, steps);
   return translates_source(decision, flow, chosen, trace);
 }
 

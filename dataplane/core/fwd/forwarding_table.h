@@ -89,6 +89,9 @@ struct ServicePort {
   bool local_is_terminating_fallback = false;  ///< EP-4: local list fell back
   EmptyVerdict internal_when_empty = EmptyVerdict::kReject;
   EmptyVerdict external_when_empty = EmptyVerdict::kReject;
+  /// dr and ipip map no port: endpoints with another one cannot be reached by these frontends.
+  bool mode_refuses_addresses = false;  ///< external IPs and VIPs
+  bool mode_refuses_node_port = false;
   bool masquerade_external = false;  ///< P-5, eTP Cluster and no mode that overrides it
   SchedulerKind scheduler = SchedulerKind::kRandom;
   std::uint8_t scheduler_flags = 0;  ///< kSchedPort, kSchedFallback
@@ -124,7 +127,18 @@ struct ServicePort {
     return has_any && externally_accessible;
   }
   [[nodiscard]] bool dispatches(FrontendKind kind) const noexcept {
-    return kind == FrontendKind::kClusterIp ? internal_dispatch() : external_dispatch();
+    return kind == FrontendKind::kClusterIp ? internal_dispatch()
+                                            : external_dispatch() && !mode_refuses(kind);
+  }
+  /// ipip: the endpoints are of the other family, so cluster IPs cannot be translated to them.
+  [[nodiscard]] bool crosses_families() const noexcept {
+    return !endpoints.empty() && endpoints.front().address.family() != family;
+  }
+  /// The Service's forwarding mode cannot serve frontends of this kind.
+  [[nodiscard]] bool mode_refuses(FrontendKind kind) const noexcept {
+    return kind == FrontendKind::kNodePort     ? mode_refuses_node_port
+           : kind == FrontendKind::kClusterIp ? false
+                                              : mode_refuses_addresses;
   }
 };
 inline constexpr std::uint8_t kSchedPort = 1;      ///< mh-port / sh-port
@@ -175,6 +189,8 @@ struct NodePart {
     std::vector<Cidr> service_cidrs;            ///< P-7
     std::vector<IpAddress> announced;           ///< VIPs and external IPs inside `announce:`
     std::vector<IpAddress> snat_addresses;      ///< own addresses; empty: the node's address
+    /// Outer sources of ipip; empty: the address of the port that a packet leaves by.
+    std::optional<Cidr> tunnel_sources;
     std::optional<IpAddress> node_ip;           ///< primary address of this family
     bool operator==(const PerFamily&) const = default;
   };

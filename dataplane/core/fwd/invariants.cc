@@ -46,8 +46,10 @@ Result<void> check_families(const ServicePort& b) {
       !of_family(b.load_balancer_vips, b.family)) {
     return broken(b.name + ": a frontend address of the other family");
   }
+  // A tunnel carries either family over either; nothing else does.
   for (const Endpoint& e : b.endpoints) {
-    if (e.address.family() != b.family || e.port == 0) {
+    if (e.port == 0 || (e.address.family() != b.family && b.mode != ForwardingMode::kIpip) ||
+        (e.address.family() != b.family) != b.crosses_families()) {
       return broken(b.name + ": endpoint of the other family or with port 0");
     }
   }
@@ -62,7 +64,7 @@ Result<void> check_families(const ServicePort& b) {
 Result<void> check_flags(const ServicePort& b) {
   const bool internal_local = b.internal_policy == TrafficPolicy::kLocal;
   const bool external_local = b.external_policy == TrafficPolicy::kLocal;
-  if (b.has_internal != (b.has_any && (!internal_local || !b.local.empty())) ||
+  if (b.has_internal != (!b.crosses_families() && b.has_any && (!internal_local || !b.local.empty())) ||
       b.has_external != (b.has_any && (!external_local || !b.local.empty()))) {
     return broken(b.name + ": hasInternal or hasExternal does not follow from the lists (EP-7)");
   }

@@ -24,8 +24,9 @@ struct FrontendMatch {
   /// P-6: listed as without endpoints.
   [[nodiscard]] bool refuses() const noexcept {
     return service != nullptr &&
-           !(frontend.kind == FrontendKind::kClusterIp ? service->has_internal
-                                                       : service->has_external);
+           (service->mode_refuses(frontend.kind) ||
+            !(frontend.kind == FrontendKind::kClusterIp ? service->has_internal
+                                                        : service->has_external));
   }
 };
 
@@ -248,14 +249,19 @@ class Procedure {
     const FrontendMatch& first = from_host ? address_ : node_port_;
     const FrontendMatch& second = from_host ? node_port_ : address_;
     for (const FrontendMatch* match : {&first, &second}) {
+      if (match->refuses() && match->service->has_any &&
+          match->service->mode_refuses(match->frontend.kind)) {
+        return refusal(*match, FlowVerdict::kReject, DecisionReason::kModeRefuses);
+      }
       if (match->refuses()) {
         const EmptyVerdict verdict = match->frontend.kind == FrontendKind::kClusterIp
                                          ? match->service->internal_when_empty
                                          : match->service->external_when_empty;
         return refusal(*match,
                        verdict == EmptyVerdict::kReject ? FlowVerdict::kReject : FlowVerdict::kDrop,
-                       match->service->has_any ? DecisionReason::kNoLocalEndpoints
-                                               : DecisionReason::kNoEndpoints);
+                       match->service->has_any && !match->service->crosses_families()
+                           ? DecisionReason::kNoLocalEndpoints
+                           : DecisionReason::kNoEndpoints);
       }
     }
     return stray();
@@ -292,8 +298,7 @@ class Procedure {
 template <class Trace>
 [[nodiscard]] bool translates_source(const Decision& decision, const Flow& flow,
                                      const Endpoint& chosen, Trace& trace) noexcept {
-  if (decision.service != nullptr && decision.frontend != FrontendKind::kClusterIp &&
-      keeps_source(decision.service->mode)) {
+  if (keeps_source(asked_mode(decision))) {
     trace.source(chosen, SourceCause::kModeKeepsSource);
     return false;
   }

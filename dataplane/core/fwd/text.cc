@@ -58,7 +58,9 @@ std::string flags_of(const ServicePort& b) {
       {b.has_internal, "has-internal"},
       {b.has_external, "has-external"},
       {b.local_is_terminating_fallback, "local-terminating"},
-      {b.masquerade_external, "masquerade-external"}};
+      {b.masquerade_external, "masquerade-external"},
+      {b.mode_refuses_addresses, "mode-refuses-addresses"},
+      {b.mode_refuses_node_port, "mode-refuses-node-port"}};
   for (const auto& [set, text] : flags) {
     if (set) {
       out += std::string(" ") + text;
@@ -101,6 +103,7 @@ std::string node_text(const NodePart& node) {
     out += "  service-cidrs " + join(f.service_cidrs) + "\n";
     out += "  announced " + join(f.announced) + "\n";
     out += "  snat " + join(f.snat_addresses) + "\n";
+    out += f.tunnel_sources ? "  tunnel-sources " + to_string(*f.tunnel_sources) + "\n" : "";
   }
   return out;
 }

@@ -42,6 +42,7 @@ enum class IcmpErrorKind : std::uint8_t {
   kPortUnreachable,  ///< type 3 code 3, ICMPv6 type 1 code 4
   kTooBig,           ///< type 3 code 4, ICMPv6 type 2; carries an MTU
   kTimeExceeded,     ///< type 11 code 0, ICMPv6 type 3 code 0: hop limit ran out
+  kHostUnreachable,  ///< type 3 code 1, ICMPv6 type 1 code 3: the tunnel to the backend fails
 };
 
 /// True for ICMP messages that must never be answered by an error: errors and redirects.

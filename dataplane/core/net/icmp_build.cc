@@ -21,6 +21,8 @@ TypeCode type_code(IcmpErrorKind kind, bool v4) noexcept {
       return v4 ? TypeCode{kIcmpUnreachable, 3} : TypeCode{kIcmpv6Unreachable, 4};
     case IcmpErrorKind::kTooBig:
       return v4 ? TypeCode{kIcmpUnreachable, 4} : TypeCode{kIcmpv6TooBig, 0};
+    case IcmpErrorKind::kHostUnreachable:
+      return v4 ? TypeCode{kIcmpUnreachable, 1} : TypeCode{kIcmpv6Unreachable, 3};
     case IcmpErrorKind::kTimeExceeded:
       break;
   }

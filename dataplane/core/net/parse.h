@@ -123,4 +123,8 @@ struct QuotedPacket {
 [[nodiscard]] bool parse_icmp_error(const std::uint8_t* data, std::uint32_t contiguous,
                                     const ParsedFrame& frame, QuotedPacket& out) noexcept;
 
+/// The quoted packet of `family` at data[at, end) alone; as for parse_icmp_error().
+[[nodiscard]] bool parse_quoted(const std::uint8_t* data, std::uint32_t at, std::uint32_t end,
+                                Family family, QuotedPacket& out) noexcept;
+
 }  // namespace sluice::core

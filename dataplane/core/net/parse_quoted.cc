@@ -103,9 +103,16 @@ bool parse_icmp_error(const std::uint8_t* data, std::uint32_t contiguous, const 
   if (!(v4 ? is_error4(type) : is_error6(type)) || quote > end) {
     return false;
   }
-  out.inner_l3_offset = static_cast<std::uint16_t>(quote);
+  return parse_quoted(data, quote, end, frame.family, out);
+}
+
+bool parse_quoted(const std::uint8_t* data, std::uint32_t at, std::uint32_t end, Family family,
+                  QuotedPacket& out) noexcept {
+  out = QuotedPacket();
+  out.inner_l3_offset = static_cast<std::uint16_t>(at);
   out.inner.l3_offset = out.inner_l3_offset;
-  const bool header = v4 ? read_quoted4(data, end, out) : read_quoted6(data, end, out);
+  const bool header =
+      family == Family::kIpv4 ? read_quoted4(data, end, out) : read_quoted6(data, end, out);
   return header && read_quoted_l4(data, end, out.inner);
 }
 

@@ -56,6 +56,12 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"timeouts:\n  udp-new: 0s\n", "f.yaml:3: timeouts.udp-new: ", "1s..24h"},
         Mistake{"timeouts:\n  udp-new: 25h\n", "f.yaml:3: timeouts.udp-new: ", "1s..24h"},
         Mistake{"timeouts:\n  udp-new: 1.5m\n", "f.yaml:3: timeouts.udp-new: ", "unit"},
+        Mistake{"ipip: {sources: 192.0.2.0/25}\n",
+                "f.yaml:2: ipip.sources: ", "a list such as [192.0.2.0/25] is expected"},
+        Mistake{"ipip: {sources: [192.0.2.0/25, 198.51.100.0/24]}\n",
+                "f.yaml:2: ipip: ", "at most one prefix per family"},
+        Mistake{"ipip: {sources: [224.0.0.0/8]}\n", "f.yaml:2: ipip: ", "cannot be source"},
+        Mistake{"ipip: {source: []}\n", "f.yaml:2: ipip.source: ", ""},
         Mistake{"listen:\n", "f.yaml:2: listen: ", "not nothing"}));
 
 INSTANTIATE_TEST_SUITE_P(

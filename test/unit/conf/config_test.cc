@@ -181,6 +181,7 @@ TEST(Config, ReadsMemoryEalSnatAndWords) {
       "memory: {mbufs: 8192, hugepages: off, mib: 512}\n"
       "eal: {file-prefix: x, extra-args: ['--log-level=8', '-v']}\n"
       "snat: {addresses: [192.0.2.9], first-port: 2048, last-port: 9000}\n"
+      "ipip: {sources: [192.0.2.128/25, '2001:db8:2::/64']}\n"
       "announce: [198.51.100.0/24]\n"
       "scheduler: rr\n"
       "log-level: debug\n"
@@ -192,6 +193,8 @@ TEST(Config, ReadsMemoryEalSnatAndWords) {
   EXPECT_EQ(config.snat.first_port, 2048);
   EXPECT_EQ(config.snat.last_port, 9000);
   EXPECT_EQ(config.announce.size(), 1u);
+  EXPECT_THAT(config.ipip.sources, ElementsAre(*core::parse_cidr("192.0.2.128/25"),
+                                               *core::parse_cidr("2001:db8:2::/64")));
   EXPECT_EQ(config.scheduler, core::SchedulerKind::kRr);
   EXPECT_EQ(config.log_level, LogLevel::kDebug);
   EXPECT_EQ(config.state_dir, "");

@@ -163,6 +163,68 @@ TEST_F(SnatPortsTest, LongestHeldPortIsReusedWhenOnlyHeldOnesAreLeft) {
   EXPECT_EQ(t_.log.count(ReleaseReason::kReplyClash), 1u);
 }
 
+/// Connections for a minute to one backend from the ports of one address, in simulated time.
+struct Load {
+  std::uint64_t free = 0;
+  std::uint64_t reused = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t held_less_than_5s = 0;  ///< reused although it was held for less than that
+};
+template <class Close>
+Load a_minute_of_connections(std::uint32_t a_second, std::uint16_t last_port, Close&& close) {
+  ConnTableConfig config;
+  config.capacity = 700'000;
+  config.half_open_divisor = 1;
+  Under t(Index{}, config);
+  SnatPorts ports(PortOwners(1024, last_port, 1).ports_of(0));
+  const PortSet excluded;
+  Load load;
+  for (std::uint32_t n = 0; n < 60 * a_second; ++n) {
+    auto flow = fullnat_flow<Ipv4>(n, 0);
+    const std::uint32_t hash = t.table().hash(flow.forward);
+    const PortChoice choice = ports.choose(t.table(), flow.reply, hash, excluded, t.now());
+    load.free += choice.result == PortResult::kFree ? 1 : 0;
+    load.reused += choice.result == PortResult::kReusedHeld ? 1 : 0;
+    load.held_less_than_5s += choice.held_for > ticks_of_ms(55'000) ? 1 : 0;
+    flow.reply.dport = choice.port;
+    const EntryIndex i =
+        choice.result == PortResult::kExhausted ? EntryIndex::kNone : t.created(flow);
+    load.refused += i == EntryIndex::kNone ? 1 : 0;
+    if (i != EntryIndex::kNone) {
+      close(t, i);
+    }
+    t.now_ns += 1'000'000'000 / a_second;
+    t.table().expire(t.now(), t.log);
+  }
+  return load;
+}
+
+// 10,000 a second, and the client closes first: its ports are free at once.
+TEST(SnatPortsLoad, ClientsThatCloseFirstNeverRunOutOfPorts) {
+  const Load load = a_minute_of_connections(10'000, 65535, [](Under& t, EntryIndex i) {
+    t.establish(i);
+    t.packet(i, Direction::kForward, kTcpFin | kTcpAck);
+    t.packet(i, Direction::kReply, kTcpFin | kTcpAck);
+  });
+  EXPECT_EQ(load.refused, 0u);
+  EXPECT_EQ(load.reused, 0u);
+  EXPECT_EQ(load.free, 600'000u);
+}
+
+// The backend closes first: each connection holds its port for 60 s, the pool lasts for 6.4 s. Then
+// the longest held is used again, and no flow is refused. (A quarter of the ports and of the rate.)
+TEST(SnatPortsLoad, BackendsThatCloseFirstMakeTheLongestHeldPortsBeReused) {
+  const Load load = a_minute_of_connections(2500, 17151, [](Under& t, EntryIndex i) {
+    t.establish(i);
+    t.packet(i, Direction::kReply, kTcpFin | kTcpAck);
+    t.packet(i, Direction::kForward, kTcpFin | kTcpAck);
+  });
+  EXPECT_EQ(load.refused, 0u);
+  EXPECT_EQ(load.free, 16'128u);
+  EXPECT_EQ(load.reused, 150'000u - 16'128u);
+  EXPECT_EQ(load.held_less_than_5s, 0u);
+}
+
 TEST_F(SnatPortsTest, PreferredPortWinsOverAnEarlierFreeOne) {
   const auto flow = fullnat_flow<Ipv4>(1, 0);
   const auto low_bits_five = [](std::uint16_t port) { return (port & 7) == 5; };

@@ -253,7 +253,8 @@ TEST(IcmpBuild, MakesEveryKind) {
   };
   for (const Case& c : {Case{IcmpErrorKind::kPortUnreachable, 3, 3, 1, 4, 0},
                         Case{IcmpErrorKind::kTooBig, 3, 4, 2, 0, 1400},
-                        Case{IcmpErrorKind::kTimeExceeded, 11, 0, 3, 0, 0}}) {
+                        Case{IcmpErrorKind::kTimeExceeded, 11, 0, 3, 0, 0},
+                        Case{IcmpErrorKind::kHostUnreachable, 3, 1, 1, 3, 0}}) {
     const Bytes cause = v4().udp(1000, 53).payload(10).pad_to(60).build();
     const Bytes error = build_error(cause, c.kind, "192.0.2.9", c.mtu);
     const PacketView view(error);

@@ -13,6 +13,7 @@ struct NullIo {
   bool to_host(const Packet&) noexcept;
   void drop(const Packet&) noexcept;
   bool allocate(PortIndex, Packet&) noexcept;
+  bool prepend(Packet&, std::size_t) noexcept;
   bool resize(Packet&, std::size_t) noexcept;
 };
 

@@ -89,6 +89,82 @@ TEST_F(FullNatTest, PortsAreUsedUpToTheLastOneAndNotBeyond) {
   EXPECT_EQ(group_.exchange(0, tcp4(kClient2, kVip, 40000, 80, kSyn)).size(), 1u);
 }
 
+TEST_F(FullNatTest, ExhaustionIsCountedByServiceAndAddressAndRefusesOnlyTheNewFlow) {
+  tables_.node.v4.snat_addresses = {*core::parse_address("192.0.2.200"),
+                                    *core::parse_address("192.0.2.201")};
+  tables_.node.snat_first_port = 2048;
+  tables_.node.snat_last_port = 2049;
+  tables_.services["web"].endpoints = {"10.244.1.21:8080"};
+  tables_.services["web2"] = tables_.services["web"];
+  tables_.services["web2"].vip = "203.0.113.12";
+  tables_.services["web2"].cluster_ip = "10.96.0.12";
+  tables_.services["web2"].node_port = 0;
+  tables_.services["web2"].endpoints = {"10.244.2.22:8080"};
+  apply();
+  std::vector<std::string> sources;
+  for (std::uint16_t n = 0; n < 6; ++n) {
+    for (const SentFrame& f : group_.exchange(
+             0, tcp4(kClient, kVip, static_cast<std::uint16_t>(40000 + n), 80, kSyn))) {
+      sources.push_back(PacketView(f.bytes).src() + ":" +
+                        std::to_string(PacketView(f.bytes).sport()));
+    }
+  }
+  std::sort(sources.begin(), sources.end());
+  EXPECT_EQ(sources, (std::vector<std::string>{"192.0.2.200:2048", "192.0.2.200:2049",
+                                               "192.0.2.201:2048", "192.0.2.201:2049"}));
+  EXPECT_EQ(count(Counter::kConnSnatExhausted), 2u);
+  std::vector<std::string> rows;
+  for (const auto& row : group_.source_exhaustion()) {
+    EXPECT_EQ(row.service, tables_.slot("web"));
+    rows.push_back(core::to_string(row.address) + "=" + std::to_string(row.flows));
+  }
+  EXPECT_EQ(rows, (std::vector<std::string>{"192.0.2.200=2", "192.0.2.201=2"}));
+  // Those that have a port go on, and so does another Service.
+  EXPECT_EQ(group_.exchange(0, tcp4(kClient, kVip, 40000, 80, kAck)).size(), 1u);
+  EXPECT_EQ(group_.exchange(0, tcp4(kClient, "203.0.113.12", 40000, 80, kSyn)).size(), 1u);
+}
+
+TEST_F(FullNatTest, ASteeredPortIsAPreferenceOnly) {
+  tables_.services["web"].endpoints = {"10.244.1.21:8080"};
+  apply();
+  const auto source_port = [&](std::uint16_t client_port) {
+    const auto out = group_.exchange(0, tcp4(kClient, kVip, client_port, 80, kSyn));
+    return out.size() == 1 ? PacketView(out[0].bytes).sport() : std::uint16_t{0};
+  };
+  group_.io(0).steer = [](std::uint16_t) { return std::uint16_t{50001}; };
+  EXPECT_EQ(source_port(40000), 50001);
+  const std::uint16_t other = source_port(40001);  // taken already
+  EXPECT_NE(other, 50001);
+  EXPECT_GE(other, 40960);
+  group_.io(0).steer = [](std::uint16_t) { return std::uint16_t{2000}; };  // not of the pool
+  EXPECT_GE(source_port(40002), 40960);
+}
+
+TEST_F(FullNatTest, AFreePortOfAnotherAddressComesBeforeAHeldOne) {
+  tables_.node.v4.snat_addresses = {*core::parse_address("192.0.2.200"),
+                                    *core::parse_address("192.0.2.201")};
+  tables_.node.snat_first_port = 2048;
+  tables_.node.snat_last_port = 2048;
+  tables_.services["web"].endpoints = {"10.244.1.21:8080"};
+  apply();
+  std::vector<std::string> sources;
+  for (std::uint16_t n = 0; n < 3; ++n) {
+    const auto port = static_cast<std::uint16_t>(40000 + n);
+    const auto out = group_.exchange(0, tcp4(kClient, kVip, port, 80, kSyn));
+    ASSERT_EQ(out.size(), 1u);
+    const std::string source = PacketView(out[0].bytes).src();
+    sources.push_back(source);
+    group_.exchange(0, tcp4(kB1, source, 8080, 2048, kSyn | kAck));
+    group_.exchange(0, tcp4(kClient, kVip, port, 80, kAck));
+    group_.exchange(0, tcp4(kB1, source, 8080, 2048, kFin | kAck));
+    group_.exchange(0, tcp4(kClient, kVip, port, 80, kFin | kAck));
+    group_.advance_ms(1000);
+  }
+  EXPECT_NE(sources[0], sources[1]);
+  EXPECT_EQ(sources[2], sources[0]);  // both are held, the first one for longer
+  EXPECT_EQ(count(Counter::kConnSnatReused), 1u);
+}
+
 TEST_F(PipelineTest, HairpinOfALocalEndpointIsMasqueraded) {
   tables_.services["web"].endpoints = {"10.244.1.21:8080"};
   tables_.services["web"].local = {"10.244.1.21:8080"};

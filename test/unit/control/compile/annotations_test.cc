@@ -159,10 +159,17 @@ TEST_F(AnnotationsTest, TableSizeWithoutATableIsWorthAWarning) {
   EXPECT_THAT(fields_, ElementsAre("metadata.annotations[sluice.dev/maglev-table-size]"));
 }
 
-// A mode that is not built is refused, never replaced in silence.
-TEST_F(AnnotationsTest, WhatIsNotBuiltIsRefused) {
-  annotate("forwarding-mode", "dr");
-  EXPECT_FALSE(read());
+TEST_F(AnnotationsTest, EveryModeIsKnownByName) {
+  for (const auto& [name, mode] :
+       std::vector<std::pair<std::string, core::ForwardingMode>>{
+           {"nat", core::ForwardingMode::kNat},
+           {"fullnat", core::ForwardingMode::kFullNat},
+           {"dr", core::ForwardingMode::kDr},
+           {"ipip", core::ForwardingMode::kIpip}}) {
+    annotate("forwarding-mode", name);
+    ASSERT_TRUE(read()) << name;
+    EXPECT_EQ(mode, read()->mode);
+  }
 }
 
 TEST_F(AnnotationsTest, MoreSpecificWeightWins) {

@@ -104,6 +104,24 @@ TEST_F(ExplainTest, NamesTheSchedulerItsFlagsAndWeights) {
               Contains("[C-2] 10.42.1.1:8080 in: ready, on this node, weight 3"));
 }
 
+TEST_F(ExplainTest, SaysWhatDrOverridesAndThatItMapsNoPort) {
+  put_web();
+  auto& web = cluster_.state.services.begin()->second;
+  web.annotations["sluice.dev/forwarding-mode"] = "dr";
+  const auto mapped = explain("198.51.100.9", "203.0.113.5", 80);
+  EXPECT_THAT(lines(mapped.before), Contains(HasSubstr("[mode] reject: load-balancer VIP of "
+                                                       "shop/web cannot be served by mode dr")));
+  cluster_.state.slices.begin()->second.ports[0].port = 80;
+  const auto from_node = explain("192.0.2.11", "203.0.113.5", 80);
+  EXPECT_THAT(lines(from_node.before), Contains(HasSubstr("[P-5] masquerade: source 192.0.2.11")));
+  EXPECT_THAT(lines(from_node.after),
+              Contains("[P-9] the source is kept: mode dr never translates it, which overrides the "
+                       "masquerade above"));
+  EXPECT_THAT(lines(from_node.after), Contains(HasSubstr("[mode] dr: the Service asks for it, which "
+                                                         "overrides the masquerade")));
+  EXPECT_EQ(verdict_text(from_node), "forward to 10.42.1.1:80, mode dr, source kept");
+}
+
 TEST_F(ExplainTest, SaysWhyTheLocalListIsShort) {
   put_web("Local");
   const auto e = explain("198.51.100.9", "203.0.113.5", 80);

@@ -90,6 +90,23 @@ TEST_F(NodeExplainTest, AFlowThatExistsKeepsWhatItHas) {
             "forward to 10.1.0.9:80, mode nat, source kept, as the connection that exists");
 }
 
+TEST_F(NodeExplainTest, AnEndpointThatTheHostDeliversKeepsTheSource) {
+  view_.delivered_by_host = {*core::parse_address("10.1.0.1")};
+  start();
+  auto service = make_service("web", "10.96.0.1");
+  service.type = "LoadBalancer";
+  service.load_balancer_ingress = {{"203.0.113.10", "", std::nullopt}};
+  publish(test::make_state({service}, {make_slice("web", "1", {"10.1.0.1", "10.1.0.2"})}));
+  auto request = question("192.0.2.1");
+  request.set_to("203.0.113.10");
+  const auto answer = explain(request);
+  ASSERT_EQ(answer.endpoints_size(), 2);
+  EXPECT_EQ(answer.endpoints(0).mode(), "nat");
+  EXPECT_FALSE(answer.endpoints(0).masquerade());
+  EXPECT_EQ(answer.endpoints(1).mode(), "fullnat");
+  EXPECT_THAT(lines(answer), Contains(HasSubstr("[P-9] 10.1.0.1:8080 is delivered by this host")));
+}
+
 TEST_F(NodeExplainTest, WithoutASourcePortNoWorkerIsNamed) {
   start();
   publish(test::make_state({make_service("web", "10.96.0.1")}, {}));
