@@ -36,6 +36,14 @@ if(NOT SLUICE_SANITIZE STREQUAL "")
   target_compile_options(sluice_warnings INTERFACE -Wno-maybe-uninitialized)
 endif()
 
+# The control side of a daemon allocates and frees whole cluster states: with jemalloc a full snapshot
+# takes about a quarter less (bench/change). Sanitizers bring an allocator of their own.
+add_library(sluice_malloc INTERFACE)
+if(SLUICE_SANITIZE STREQUAL "")
+  pkg_check_modules(JEMALLOC REQUIRED IMPORTED_TARGET jemalloc)
+  target_link_libraries(sluice_malloc INTERFACE PkgConfig::JEMALLOC)
+endif()
+
 # sluice_library(name SOURCES a.cc ... DEPS lib ...)   a static library with our flags
 function(sluice_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
