@@ -9,6 +9,9 @@
 
 namespace sluice::daemon {
 
+const char* const kVersion = SLUICE_VERSION;
+
+
 void warn_line(const std::string& line) {
   spdlog::warn("{}", line);
 }

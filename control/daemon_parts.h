@@ -14,7 +14,8 @@ namespace sluice::daemon {
 
 // What every mode of the daemon is wired with. Thread: main.
 
-inline constexpr const char* kVersion = SLUICE_VERSION;
+/// Of the project, as the build names it.
+extern const char* const kVersion;
 
 /// Signals that end the daemon; blocked in every thread, taken by wait_for_end().
 [[nodiscard]] sigset_t end_signals();

@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
   app.add_flag("--check", check, "only say whether the configuration is good");
   app.add_option("--mode", mode, "dpdk or nftables; wins over the file");
   app.add_flag("--cleanup", cleanup, "remove what the kernel modes have made, and end");
-  app.set_version_flag("--version", std::string("sluiced ") + SLUICE_VERSION);
+  app.set_version_flag("--version", std::string("sluiced ") + sluice::daemon::kVersion);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
