@@ -127,6 +127,11 @@ Result<bool> NftablesSink::write_all(const nft::Rendered& wanted, bool with_gene
   if (!generation) {
     return tl::make_unexpected(generation.error());
   }
+  const auto there = kernel_->handles();
+  if (!there) {
+    return tl::make_unexpected(there.error());
+  }
+  handles_ = *there;
   const auto present = kernel_->read();
   if (!present) {
     return tl::make_unexpected(present.error());
@@ -145,9 +150,28 @@ Result<bool> NftablesSink::write_all(const nft::Rendered& wanted, bool with_gene
                     "); they are put right");
     }
   }
-  return commit(make_batch(v4, v6, remembering_sets(wanted.rulesets),
-                           with_generation ? std::optional(*generation) : std::nullopt),
-                *generation);
+  generation_ = *generation;
+  return send(v4, v6, remembering_sets(wanted.rulesets), with_generation);
+}
+
+/// New chains first, unless there is nothing yet; then everything else.
+Result<bool> NftablesSink::send(nft::Plan v4, nft::Plan v6, std::size_t remembering,
+                                bool with_generation) {
+  const auto number = [&] { return with_generation ? std::optional(generation_) : std::nullopt; };
+  partly_sent_ = false;
+  const bool fresh = handles_ == nft::TableHandles{};
+  if (!fresh) {
+    const nft::Plan first4 = nft::take_first(v4);
+    const nft::Plan first6 = nft::take_first(v6);
+    if (!first4.empty() || !first6.empty()) {
+      const auto done = commit(make_batch(first4, first6, remembering, number()), generation_);
+      if (!done || !*done) {
+        return done;
+      }
+      partly_sent_ = true;
+    }
+  }
+  return commit(make_batch(v4, v6, remembering, number()), generation_);
 }
 
 Result<void> NftablesSink::sync_all(const core::ForwardingTable& table) {
@@ -189,11 +213,9 @@ Result<bool> NftablesSink::write_change(const nft::RenderedChange& change) {
   if (v4.empty() && v6.empty()) {
     return true;
   }
-  return commit(
-      make_batch(v4, v6,
-                 remembering_ + remembering_sets(change.after) - remembering_sets(change.before),
-                 generation_),
-      generation_);
+  const std::size_t remembering =
+      remembering_ + remembering_sets(change.after) - remembering_sets(change.before);
+  return send(v4, v6, remembering, true);
 }
 
 Result<void> NftablesSink::sync_change(const core::ForwardingTable& table) {
@@ -204,7 +226,8 @@ Result<void> NftablesSink::sync_change(const core::ForwardingTable& table) {
     if (const auto looked = look_around(&table); !looked) {
       return looked;
     }
-    done = in_force_ == nullptr ? Result<bool>(false) : write_change(change);
+    const bool stale = in_force_ == nullptr || partly_sent_;
+    done = stale ? Result<bool>(false) : write_change(change);
   }
   if (!done) {
     return tl::make_unexpected(done.error());

@@ -9,13 +9,15 @@
 
 #include "dataplane/core/sink.h"
 #include "kni/nftables/kernel.h"
+#include "kni/nftables/plan.h"
 #include "kni/nftables/render.h"
 
 namespace sluice::kni {
 
 // Theory of operation
 //
-// apply() makes `ip sluice` and `ip6 sluice` what the table says, both in one transaction. As long
+// apply() makes `ip sluice` and `ip6 sluice` what the table says, both in one transaction; only new
+// chains go ahead in one of their own, without an effect (plan.h, take_first()). As long
 // as nobody else touches them the kernel holds what the last apply wrote, so only the difference
 // between the two tables is rendered and sent. Each transaction names the generation it was made
 // for; the kernel refuses it when anyone committed since.
@@ -66,6 +68,8 @@ class NftablesSink : public core::TableSink {
   core::Result<bool> write_all(const nft::Rendered& wanted, bool with_generation);
   core::Result<bool> write_change(const nft::RenderedChange& change);
   core::Result<bool> commit(const nft::Batch& batch, std::uint32_t generation);
+  core::Result<bool> send(nft::Plan v4, nft::Plan v6, std::size_t remembering,
+                          bool with_generation);
   void suspect();
   void tell(const std::vector<core::Unsupported>& before,
             const std::vector<core::Unsupported>& now) const;
@@ -80,6 +84,7 @@ class NftablesSink : public core::TableSink {
   nft::UnsupportedBySlot unsupported_;
   nft::TableHandles handles_;
   std::uint32_t generation_ = 0;  ///< of the kernel after our last look or commit
+  bool partly_sent_ = false;      ///< new chains of the change that was refused then are in force
   std::optional<Clock::time_point> suspect_since_;
   nft::Commit last_foreign_;
 };

@@ -1,5 +1,8 @@
 #include "kni/nftables/plan.h"
 
+#include <set>
+#include <utility>
+
 #include "kni/nftables/layout.h"
 
 namespace sluice::kni::nft {
@@ -129,6 +132,39 @@ class Planner {
 };
 
 }  // namespace
+
+Plan take_first(Plan& plan) {
+  Plan first;
+  first.family = plan.family;
+  for (const std::string* gone : plan.deleted_sets) {
+    for (const auto& [name, spec] : plan.new_sets) {
+      if (*name == *gone) {
+        return first;
+      }
+    }
+  }
+  std::set<std::string> early;
+  Plan::Named<Chain> late;
+  for (const auto& chain : plan.new_chains) {
+    if (chain.second->hook) {
+      late.push_back(chain);
+    } else {
+      first.new_chains.push_back(chain);
+      early.insert(*chain.first);
+    }
+  }
+  if (early.empty()) {
+    return first;
+  }
+  plan.new_chains = std::move(late);
+  first.new_sets = std::exchange(plan.new_sets, {});
+  Plan::Named<Chain> rest;
+  for (const auto& chain : plan.filled) {
+    (early.contains(*chain.first) ? first.filled : rest).push_back(chain);
+  }
+  plan.filled = std::move(rest);
+  return first;
+}
 
 Plan make_plan(const Ruleset& before, const Ruleset& after) {
   return Planner(before, after).make();

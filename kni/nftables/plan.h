@@ -36,6 +36,12 @@ struct Plan {
   }
 };
 
+/// Takes from `plan` what may come into force before the rest: plain chains with their rules, and
+/// sets. Nothing goes there yet. Empty when the plan makes sets anew that are there.
+/// A packet reads the rules as they were when it entered the first of them, but maps as they are: a
+/// map element must never name a chain that is as young as itself, which that packet sees empty.
+[[nodiscard]] Plan take_first(Plan& plan);
+
 /// @param before  what is there; its rules need only digests. @param after  what is wanted, the
 /// same parts of the table.
 [[nodiscard]] Plan make_plan(const Ruleset& before, const Ruleset& after);

@@ -140,6 +140,25 @@ TEST(RenderChange, AShapeThatComesBackCostsNoChain) {
   }
 }
 
+// A packet that read its rules before a commit reads maps behind it, and finds a chain of that
+// commit empty: its connection was refused.
+TEST(Plan, ChainsThatElementsNameComeIntoForceBeforeThem) {
+  TableSource source;
+  fill_small_cluster(source);
+  const auto before = source.make();
+  const SharesOfBoth shares = render(*before).shares;
+  source.put(sluice::test::make_slice("web", "a",
+                                      {"10.42.1.10", "10.42.2.10", "10.42.3.10", "10.42.3.9"}));
+  const RenderedChange change = render_change(*before, *source.make(), shares);
+  Plan rest = make_plan(change.before.v4, change.after.v4);
+  const Plan first = take_first(rest);
+  EXPECT_FALSE(first.new_chains.empty());
+  EXPECT_EQ(first.new_chains.size(), first.filled.size());
+  EXPECT_TRUE(first.added.empty() && first.removed.empty() && first.deleted_chains.empty());
+  EXPECT_TRUE(rest.new_chains.empty() && rest.new_sets.empty() && rest.filled.empty());
+  EXPECT_FALSE(rest.added.empty());
+}
+
 TEST(RenderChange, NoChangeIsNothing) {
   TableSource source;
   fill_small_cluster(source);

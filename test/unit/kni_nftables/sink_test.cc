@@ -106,6 +106,16 @@ TEST_F(NftablesSinkTest, AfterTwoConflictsInARowItGoesWithoutTheGenerationAndRea
   EXPECT_EQ(kernel_.reads, 4);  // three tries and a look behind the last
 }
 
+TEST_F(NftablesSinkTest, AConflictBehindNewChainsReadsBackInsteadOfSendingThemAgain) {
+  ASSERT_TRUE(sink_.apply(first_));
+  source_.put(sluice::test::make_slice("web", "a",
+                                       {"10.42.1.10", "10.42.2.10", "10.42.3.10", "10.42.3.9"}));
+  const int reads = kernel_.reads;
+  kernel_.errors = {0, ERESTART};
+  ASSERT_TRUE(sink_.apply(source_.make()));
+  EXPECT_GT(kernel_.reads, reads);
+}
+
 TEST_F(NftablesSinkTest, WithoutAChangeNothingIsSent) {
   ASSERT_TRUE(sink_.apply(first_));
   const int commits = kernel_.commits;
