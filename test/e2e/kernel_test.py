@@ -22,6 +22,8 @@ def start(net, extra=FAST):
     net.apply(objects.as_list(objects.nat("web", 100), scaled(10), objects.service("shop", 101),
                               objects.slices("shop")))
     net.wait(lambda: works(net), "the first request is not answered", log=True)
+    # What a daemon that is killed starts from. An apply does not wait for it.
+    net.wait((net.dir / "state" / "snapshot").exists, "the snapshot is not kept", log=True)
 
 
 def scaled(count):
