@@ -55,7 +55,7 @@ def gateway(binaries):
     ("mode: dpdk\nnode: {node-port-addresses: 127.0.0.0/8}\n",
      "bad.yaml:2: node.node-port-addresses: a list"),
     ("mode: dpdk\n\tworkers: 2\n", "bad.yaml:2: tab"),
-    ("mode: nftables\n", "bad.yaml:1: mode: "),
+    ("mode: ipvs\n", "bad.yaml:1: mode: "),
     ("", "bad.yaml:1: empty file"),
 ])
 def test_invalid_yaml_is_named_with_file_and_line(gateway, text, expected):
