@@ -5,29 +5,15 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <rte_eal.h>
 #include <rte_malloc.h>
 
 #include "test/support/conn_model.h"
+#include "test/support/eal_environment.h"
 
 namespace sluice::dpdk {
 namespace {
 
-/// One EAL without huge pages, devices and files for all tests of this binary.
-class EalEnvironment : public testing::Environment {
- public:
-  void SetUp() override {
-    std::vector<std::string> args = {
-        "test",        "--no-huge", "-m", "600",         "--no-pci",      "--no-telemetry",
-        "--no-shconf", "--lcores",  "0",  "--log-level", "lib.*:critical"};
-    std::vector<char*> argv;
-    for (std::string& a : args) {
-      argv.push_back(a.data());
-    }
-    ASSERT_GE(rte_eal_init(static_cast<int>(argv.size()), argv.data()), 0);
-  }
-};
-const auto* const kEal = testing::AddGlobalTestEnvironment(new EalEnvironment);
+const auto* const kEal = testing::AddGlobalTestEnvironment(new test::EalEnvironment(600));
 
 std::size_t heap_in_use() {
   rte_malloc_socket_stats stats{};

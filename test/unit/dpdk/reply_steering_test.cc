@@ -1,29 +1,15 @@
 #include "dataplane/dpdk/reply_steering.h"
 
 #include <gtest/gtest.h>
-#include <rte_eal.h>
 
 #include "dataplane/core/net/toeplitz.h"
 #include "dataplane/pipeline/owner.h"
+#include "test/support/eal_environment.h"
 
 namespace sluice::dpdk {
 namespace {
 
-/// One EAL without huge pages, devices and files for all tests of this binary.
-class EalEnvironment : public testing::Environment {
- public:
-  void SetUp() override {
-    std::vector<std::string> args = {
-        "test",        "--no-huge", "-m", "64",          "--no-pci",      "--no-telemetry",
-        "--no-shconf", "--lcores",  "0",  "--log-level", "lib.*:critical"};
-    std::vector<char*> argv;
-    for (std::string& a : args) {
-      argv.push_back(a.data());
-    }
-    ASSERT_GE(rte_eal_init(static_cast<int>(argv.size()), argv.data()), 0);
-  }
-};
-const auto* const kEal = testing::AddGlobalTestEnvironment(new EalEnvironment);
+const auto* const kEal = testing::AddGlobalTestEnvironment(new test::EalEnvironment(64));
 
 template <class Key>
 std::uint32_t hash_of(const core::Toeplitz& toeplitz, const Key& reply) {
