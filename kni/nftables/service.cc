@@ -30,7 +30,8 @@ Pick::Kind pick_of(SchedulerKind scheduler) {
 }
 
 bool has_weights(SchedulerKind scheduler) {
-  return scheduler == SchedulerKind::kWrr || scheduler == SchedulerKind::kSh;
+  return scheduler == SchedulerKind::kWrandom || scheduler == SchedulerKind::kWrr ||
+         scheduler == SchedulerKind::kSh;
 }
 
 /// The text itself when it is an identifier for nft and short enough, as Kubernetes names are.
@@ -354,7 +355,7 @@ ServicePieces render_service(const core::ForwardingTable& table, core::ServiceSl
 core::Capabilities nftables_capabilities() {
   return {
       "nftables",
-      {SchedulerKind::kRandom, SchedulerKind::kWrr, SchedulerKind::kSh},
+      {SchedulerKind::kRandom, SchedulerKind::kWrandom, SchedulerKind::kWrr, SchedulerKind::kSh},
       {core::ForwardingMode::kByRule, core::ForwardingMode::kNat, core::ForwardingMode::kFullNat}};
 }
 

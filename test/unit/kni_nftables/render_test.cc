@@ -82,6 +82,21 @@ TEST(Render, SchedulersTheKernelCannotDoAreReportedPerService) {
   EXPECT_THAT(pieces.unsupported[0].what, HasSubstr("rr"));
 }
 
+TEST(Render, WeightedRandomIsWhatTheKernelDoes) {
+  TableSource source;
+  fill_small_cluster(source);
+  const auto plain = source.make();
+  const auto before = render_service(*plain, slot_of(*plain, "default/web"));
+  auto& annotations = source.state.services[{"default", "web"}].annotations;
+  annotations["sluice.dev/scheduler"] = "wrandom";
+  const core::Endpoint& first = plain->service(slot_of(*plain, "default/web"))->endpoints[0];
+  annotations["sluice.dev/weights"] = core::to_string(first.address) + "=7";
+  const auto weighted = source.make();
+  const auto after = render_service(*weighted, slot_of(*weighted, "default/web"));
+  EXPECT_TRUE(after.unsupported.empty());
+  EXPECT_GT(after.elements.size(), before.elements.size());
+}
+
 TEST(Slots, WeightsBecomeShares) {
   core::ServicePort service;
   service.endpoints.resize(3);
