@@ -175,7 +175,9 @@ void read_timeouts(Section section, TimeoutsConfig& out) {
   section.done();
 }
 
-void read_healthz(Section section, HealthzConfig& out) {
+/// healthz and metrics.
+template <class Config>
+void read_server(Section section, Config& out) {
   section.text("address", out.address);
   section.boolean("bind-hard-fail", out.bind_hard_fail);
   section.done();
@@ -197,6 +199,16 @@ void read_conntrack(Section section, ConntrackConfig& out) {
   section.duration_or_zero("udp-timeout", out.udp_timeout);
   section.duration_or_zero("udp-stream-timeout", out.udp_stream_timeout);
   section.boolean("tcp-be-liberal", out.tcp_be_liberal);
+  section.done();
+}
+
+void read_iptables(Section section, IptablesConfig& out) {
+  using Variant = IptablesConfig::Variant;
+  section.word<Variant>(
+      "variant",
+      {{"auto", Variant::kAuto}, {"legacy", Variant::kLegacy}, {"nft", Variant::kNft}},
+      out.variant);
+  section.boolean("localhost-node-ports", out.localhost_node_ports);
   section.done();
 }
 
@@ -254,10 +266,12 @@ void read_config(Reader& reader, Section& top, std::optional<Mode> mode, Config&
   read_timeouts(top.section("timeouts"), out.timeouts);
   read_words(top, out);
   top.text("listen", out.listen);
-  read_healthz(top.section("healthz"), out.healthz);
+  read_server(top.section("healthz"), out.healthz);
+  read_server(top.section("metrics"), out.metrics);
   top.duration("sync-period", out.sync_period);
   read_min_sync_period(top, out.min_sync_period);
   read_conntrack(top.section("conntrack"), out.conntrack);
+  read_iptables(top.section("iptables"), out.iptables);
   top.text("state-dir", out.state_dir);
   top.done();
   check_config(top, out);
@@ -282,6 +296,18 @@ core::Result<Config> parse_noting_absent(std::string_view text, const std::strin
   return config;
 }
 
+const char* name_of(Mode mode) noexcept {
+  switch (mode) {
+    case Mode::kNftables:
+      return "nftables";
+    case Mode::kIptables:
+      return "iptables";
+    case Mode::kDpdk:
+      break;
+  }
+  return "dpdk";
+}
+
 core::Result<Mode> parse_mode(std::string_view word) {
   if (word == "dpdk") {
     return Mode::kDpdk;
@@ -289,14 +315,17 @@ core::Result<Mode> parse_mode(std::string_view word) {
   if (word == "nftables") {
     return Mode::kNftables;
   }
-  for (const char* kernel : {"iptables", "ipvs", "kernelspace"}) {
+  if (word == "iptables") {
+    return Mode::kIptables;
+  }
+  for (const char* kernel : {"ipvs", "kernelspace"}) {
     if (word == kernel) {
       return tl::make_unexpected(core::Error{std::string("this sluiced has no kernel mode ") +
-                                             kernel + "; dpdk and nftables are built in"});
+                                             kernel + "; nftables and iptables are built in"});
     }
   }
   return tl::make_unexpected(
-      core::Error{"dpdk or nftables is expected, not \"" + std::string(word.substr(0, 60)) + "\""});
+      core::Error{"dpdk, nftables or iptables is expected, not \"" + std::string(word.substr(0, 60)) + "\""});
 }
 
 core::Result<Config> parse(std::string_view text, const std::string& file,

@@ -20,7 +20,7 @@ namespace sluice::conf {
 // is checked by whoever uses the value.
 
 /// How the node forwards. The loader refuses the kernel modes that are not built in.
-enum class Mode : std::uint8_t { kDpdk, kNftables };
+enum class Mode : std::uint8_t { kDpdk, kNftables, kIptables };
 
 /// What a worker does when there is nothing to receive (design: Idle).
 enum class Idle : std::uint8_t { kAuto, kSpin, kYield, kSleep };
@@ -163,6 +163,13 @@ struct HealthzConfig {
   bool operator==(const HealthzConfig&) const = default;
 };
 
+/// /metrics and /proxyMode of the node.
+struct MetricsConfig {
+  std::string address = "127.0.0.1:10249";  ///< forms: http::parse_bind_address(); empty: off
+  bool bind_hard_fail = false;              ///< a busy address ends the start
+  bool operator==(const MetricsConfig&) const = default;
+};
+
 /// The kernel's table of flows, in the kernel modes; rules CT-7..CT-9.
 struct ConntrackConfig {
   using Seconds = std::chrono::seconds;
@@ -174,6 +181,14 @@ struct ConntrackConfig {
   Seconds udp_stream_timeout{0};
   bool tcp_be_liberal = false;
   bool operator==(const ConntrackConfig&) const = default;
+};
+
+/// Mode iptables.
+struct IptablesConfig {
+  enum class Variant : std::uint8_t { kAuto, kLegacy, kNft };
+  Variant variant = Variant::kAuto;  ///< auto: the one that this host's rules are in
+  bool localhost_node_ports = true;  ///< NP-6
+  bool operator==(const IptablesConfig&) const = default;
 };
 
 struct Config {
@@ -193,11 +208,13 @@ struct Config {
   /// "unix:/path" or "127.0.0.1:port" / "[::1]:port" (any loopback address).
   std::string listen = "unix:/run/sluice/sluiced.sock";
   HealthzConfig healthz;
+  MetricsConfig metrics;
   /// Longest wait before a failed apply is retried; twice that and the node is unhealthy.
   std::chrono::seconds sync_period{30};
   /// Shortest time between two applies; empty: 1 s in kernel modes, else none.
   std::optional<std::chrono::seconds> min_sync_period;
   ConntrackConfig conntrack;
+  IptablesConfig iptables;
   std::string state_dir = "/var/lib/sluice";  ///< last good snapshot; empty: none is kept
   LogLevel log_level = LogLevel::kInfo;
   OwnerMap test_owner_map = OwnerMap::kNormal;  ///< for tests; not in sluiced.yaml
@@ -214,6 +231,9 @@ struct Config {
 /// The same for text already read; `file` only names it in errors.
 [[nodiscard]] core::Result<Config> parse(std::string_view text, const std::string& file,
                                          std::optional<Mode> mode = std::nullopt);
+
+/// "dpdk", "nftables", ...
+[[nodiscard]] const char* name_of(Mode mode) noexcept;
 
 /// The mode of that name. Errors: no such mode, or one that is not built in; one line.
 [[nodiscard]] core::Result<Mode> parse_mode(std::string_view word);

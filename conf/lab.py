@@ -103,15 +103,15 @@ class Lab:
         """
         binaries   folder of sluiced and sluicectl
         keep       the processes outlive this one; remove(prefix) ends them
-        port_kind  af_xdp, af_packet or auto: how sluiced reaches its interfaces; nftables: it does
-                   not, the gateway's kernel forwards
+        port_kind  af_xdp, af_packet or auto: how sluiced reaches its interfaces; nftables,
+                   iptables: it does not, the gateway's kernel forwards
         queues     queue pairs of every veth
         far_queues transmit queues of the links towards the gateway; 1: all frames arrive at its
                    first queue
         """
         self.binaries = pathlib.Path(binaries or ROOT / "build" / "bin")
         self.port_kind = port_kind
-        self.kernel = port_kind == "nftables"
+        self.kernel = port_kind in ("nftables", "iptables")
         self.queues = queues
         self.far_queues = far_queues or queues
         self._preexec = None if keep else _die_with_parent
@@ -228,6 +228,13 @@ class Lab:
                            f"{done.stdout}{done.stderr}".strip())
         return done
 
+    def wait_for_exec(self, process, comm):
+        """Waits until a process of popen() runs the program `comm`; its id."""
+        path = pathlib.Path(f"/proc/{process.pid}/comm")
+        self.wait(lambda: path.exists() and path.read_text().strip() == comm,
+                  f"{comm} does not run")
+        return process.pid
+
     def traffic(self, name, *args, timeout=120):
         """Runs traffic.py in a namespace; its JSON result as a dict."""
         return json.loads(self.run(name, PYTHON, TRAFFIC, *args, timeout=timeout).stdout)
@@ -283,7 +290,7 @@ class Lab:
         """Text of a configuration file for this lab. extra: further top-level YAML lines."""
         if self.kernel:
             # The limit of flows belongs to the whole machine.
-            return (f"mode: nftables\n"
+            return (f"mode: {self.port_kind}\n"
                     f"node: {{name: gw, addresses: [{NODE4}, '{NODE6}']}}\n"
                     f"conntrack: {{max-per-core: 0}}\n"
                     f"listen: unix:{self.socket}\n"
@@ -303,13 +310,13 @@ class Lab:
                 f"state-dir: {self.dir}/state\n"
                 + ("tables: {connections: 65536}\n" if "tables:" not in extra else "") + extra)
 
-    def start_sluiced(self, workers=2, extra="", wait=30.0):
+    def start_sluiced(self, workers=2, extra="", wait=30.0, args=()):
         """Starts sluiced in the gateway and waits until it answers."""
         path = self.dir / "sluiced.yaml"
         path.write_text(self.config(workers, extra))
         (self.dir / "state").mkdir(exist_ok=True)
         with open(self.sluiced_log, "ab") as log:
-            self.sluiced = self.popen("gw", self.binaries / "sluiced", "--config", path,
+            self.sluiced = self.popen("gw", self.binaries / "sluiced", "--config", path, *args,
                                       stdout=log, stderr=log)
 
         def up():

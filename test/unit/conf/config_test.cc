@@ -49,6 +49,13 @@ TEST(Config, ReadsHealthz) {
   EXPECT_EQ(good("sync-period: 1m\n").sync_period, seconds(60));
 }
 
+// AD-1, H-14
+TEST(Config, ReadsMetrics) {
+  EXPECT_EQ(good("").metrics, (MetricsConfig{"127.0.0.1:10249", false}));
+  EXPECT_EQ(good("metrics: {address: ':9', bind-hard-fail: true}\n").metrics,
+            (MetricsConfig{":9", true}));
+}
+
 struct DeviceCase {
   const char* text;
   DeviceKind kind;
@@ -217,6 +224,16 @@ TEST(Config, AKernelModeNeedsNoPortsAndHasSettingsOfItsOwn) {
   EXPECT_EQ(config->conntrack.udp_timeout, std::chrono::seconds(30));
   EXPECT_EQ(config->conntrack.tcp_established_timeout, std::chrono::seconds(0));
   EXPECT_TRUE(config->conntrack.tcp_be_liberal);
+}
+
+TEST(Config, ModeIptablesHasSettingsOfItsOwn) {
+  const auto config =
+      parse("mode: iptables\niptables: {variant: legacy, localhost-node-ports: false}\n", "f.yaml");
+
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(config->mode, Mode::kIptables);
+  EXPECT_EQ(config->iptables.variant, IptablesConfig::Variant::kLegacy);
+  EXPECT_FALSE(config->iptables.localhost_node_ports);
 }
 
 TEST(Config, TheModeOfTheCommandLineWins) {
