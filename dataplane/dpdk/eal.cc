@@ -52,6 +52,11 @@ std::vector<std::string> eal_arguments(const EalSettings& settings, const Memory
   };
   if (memory.hugepages) {
     arguments.push_back("--in-memory");
+    if (settings.shared_memory) {
+      arguments.push_back("--single-file-segments");
+      arguments.push_back("-m");
+      arguments.push_back(std::to_string(memory.mib));
+    }
   } else {
     // --no-huge excludes --in-memory; --no-shconf keeps files out of the runtime directory.
     arguments.push_back("--no-huge");

@@ -11,7 +11,9 @@
 
 namespace sluice::dpdk {
 
-/// The arguments the EAL gets. Pure, so that tests can look at them.
+/// The arguments the EAL gets. Pure, so that tests can look at them. Memory that a peer maps lies in
+/// one file and is taken whole at start: net_memif closes that file when its peer leaves, and the EAL
+/// could not grow it any more.
 [[nodiscard]] std::vector<std::string> eal_arguments(const EalSettings& settings,
                                                      const MemoryChoice& memory,
                                                      const std::vector<std::uint32_t>& available);

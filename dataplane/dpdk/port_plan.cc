@@ -17,6 +17,12 @@ core::Error too_few_queues(const std::string& port, std::uint32_t workers, std::
           std::to_string(queues)};
 }
 
+/// The zero-copy side of net_memif lets the peer map our packets, virtio-user always does.
+bool shares_memory(const std::string& vdev) {
+  return (vdev.rfind("net_memif", 0) == 0 && vdev.find("zero-copy=yes") != std::string::npos) ||
+         vdev.rfind("net_virtio_user", 0) == 0;
+}
+
 core::Result<PortPlan> plan_interface(PortPlan plan, std::uint32_t workers,
                                       std::uint32_t& numbers) {
   const std::string port = "port " + plan.settings.name + ": ";
@@ -80,6 +86,7 @@ core::Result<PortPlan> plan_port(const PortSettings& settings, std::uint32_t wor
       // The tap driver hands on what the kernel sends, unfinished checksums included.
       plan.kernel_fed = settings.target.rfind("net_tap", 0) == 0 ||
                         settings.target.rfind("net_af_", 0) == 0;
+      plan.shares_memory = shares_memory(settings.target);
       plan.devices = {settings.target};
       return plan;
     case DeviceKind::kAfXdp:

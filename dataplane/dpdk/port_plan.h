@@ -16,6 +16,7 @@ struct PortPlan {
   std::vector<std::string> devices;     ///< vdev strings or one PCI address
   std::uint32_t queues = 1;             ///< receive queues over all devices
   bool kernel_fed = false;              ///< checksums may come unfinished
+  bool shares_memory = false;           ///< the peer maps our packet memory: needs huge pages
   std::string interface;                ///< shared interface of af_xdp and af_packet; else empty
   std::string fallback_reason;          ///< why `auto` did not take af_xdp; else empty
 };

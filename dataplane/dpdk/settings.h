@@ -27,6 +27,7 @@ struct EalSettings {
   std::vector<std::string> vdevs;       ///< made at start, in this order
   std::string driver_dir;               ///< empty: found (SLUICE_PMD_DIR, then the library's own)
   HugepageUse hugepages = HugepageUse::kAuto;
+  bool shared_memory = false;           ///< a port's peer maps our memory; see eal_arguments()
   std::size_t memory_bytes = 0;         ///< what pools and tables need, see memory.h
   std::size_t memory_limit_mib = 0;     ///< configured; 0: as computed
   std::vector<std::uint32_t> worker_cores;  ///< CPU of worker i; empty: no lcores but main

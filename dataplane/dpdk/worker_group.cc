@@ -118,8 +118,17 @@ core::Result<MemoryChoice> WorkerGroup::plan_memory() {
        settings_.workers * LcoreWorker::memory_bytes(settings_.connections)}};
   auto choice = choose_memory(parts, settings_.eal.memory_limit_mib, settings_.eal.hugepages,
                               read_host_memory());
-  if (choice) {
-    memory_text_ = choice->explanation;
+  if (!choice) {
+    return choice;
+  }
+  memory_text_ = choice->explanation;
+  for (const PortPlan& plan : plans_) {
+    if (plan.shares_memory && !choice->hugepages) {
+      return tl::make_unexpected(core::Error{
+          "port " + plan.settings.name + ": its peer maps our memory, which takes huge pages: " +
+          std::to_string(choice->mib) + " MiB of them, free or not switched off"});
+    }
+    settings_.eal.shared_memory |= plan.shares_memory;
   }
   return choice;
 }

@@ -1,6 +1,9 @@
 #include "dataplane/dpdk/port_plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "dataplane/dpdk/eal.h"
 
 namespace sluice::dpdk {
 namespace {
@@ -51,6 +54,29 @@ TEST(PlanPort, KnowsWhichVdevsAKernelFeeds) {
   EXPECT_TRUE(plan_port(port(DeviceKind::kVdev, "net_tap0,iface=t0"), 1, numbers)->kernel_fed);
   EXPECT_TRUE(plan_port(port(DeviceKind::kVdev, "net_af_packet0,iface=x"), 1, numbers)->kernel_fed);
   EXPECT_FALSE(plan_port(port(DeviceKind::kVdev, "net_memif0"), 1, numbers)->kernel_fed);
+}
+
+TEST(PlanPort, KnowsWhichVdevsShareMemoryWithTheirPeer) {
+  std::uint32_t numbers = 0;
+  const auto shares = [&](const char* device) {
+    return plan_port(port(DeviceKind::kVdev, device), 1, numbers)->shares_memory;
+  };
+
+  EXPECT_TRUE(shares("net_memif0,role=client,zero-copy=yes"));
+  EXPECT_TRUE(shares("net_virtio_user0,path=/x"));
+  EXPECT_FALSE(shares("net_memif0,role=client"));
+}
+
+TEST(EalArguments, TakeSharedMemoryWholeAndInOneFile) {
+  MemoryChoice memory;
+  memory.hugepages = true;
+  memory.mib = 300;
+  EalSettings settings;
+  const auto given = [&] { return eal_arguments(settings, memory, {0, 1}); };
+
+  EXPECT_THAT(given(), testing::Not(testing::Contains("-m")));
+  settings.shared_memory = true;
+  EXPECT_THAT(given(), testing::IsSupersetOf({"--single-file-segments", "-m", "300"}));
 }
 
 }  // namespace

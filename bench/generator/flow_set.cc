@@ -1,0 +1,290 @@
+// Theory of operation
+//
+// Flow n is a client address and port by arithmetic, so a frame that comes back translated is known
+// by the note in its payload alone. Who answers, and to which address and port (fullnat), is learnt
+// from the first packet as the device under test sent it: the generator knows nothing of endpoints.
+
+#include "bench/generator/flow_set.h"
+
+#include <rte_cycles.h>
+#include <sys/mman.h>
+
+#include "bench/generator/responder.h"
+#include "dataplane/core/net/parse.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr std::uint8_t kForeign = 15;  // block of addresses that no Service has
+constexpr double kPatience = 5;      // seconds without a flow that opens
+constexpr double kRetransmit = 0.1;  // seconds without a frame, then what is missing is sent again
+
+template <class F>
+class FlowSetOf final : public FlowSet {
+ public:
+  using Key = typename F::Key;
+  using Address = typename F::Address;
+
+  explicit FlowSetOf(FlowPlan flow_plan) : FlowSet(F::kFamily, std::move(flow_plan)) {}
+
+  OpenReport open(Device& device) override;
+  [[nodiscard]] Images images() const override;
+
+  void write_fresh(std::uint8_t* at, std::uint32_t n) const noexcept override {
+    write_headers<F>(at, plan().shape, forward(plan().flows + n), core::kTcpSyn, shortest());
+  }
+  void write_foreign(std::uint8_t* at, std::uint32_t n) const noexcept override {
+    Key key = forward(n % plan().flows);
+    key.dst = numbered<F>(kForeign, 1 + n % 1000);
+    write_headers<F>(at, plan().shape, key, core::kTcpAck, shortest());
+  }
+
+ private:
+  struct Peer {
+    Address source;
+    Address destination;
+    core::Be16 sport;
+    core::Be16 dport;
+  };
+  enum class State : std::uint8_t { kNone, kOpen };
+
+  [[nodiscard]] std::uint32_t shortest() const noexcept { return offsets().shortest(); }
+  [[nodiscard]] std::uint32_t length_of(std::uint32_t i) const noexcept {
+    return std::max(plan().lengths[i % plan().lengths.size()], shortest());
+  }
+  [[nodiscard]] Key forward(std::uint32_t n) const noexcept {
+    return {numbered<F>(FlowSpace<F>::kClients, 1 + (n >> 8)),
+            numbered<F>(FlowSpace<F>::kVips, 1 + n % plan().services),
+            core::Be16::from_host(static_cast<std::uint16_t>(1024 + (n & 255))),
+            core::Be16::from_host(80),
+            plan().shape.proto,
+            {}};
+  }
+  [[nodiscard]] Key reply(std::uint32_t n) const noexcept {
+    if (plan().reflect) {
+      return forward(n).reversed();
+    }
+    const Peer& p = peers_[n];
+    return {p.source, p.destination, p.sport, p.dport, plan().shape.proto, {}};
+  }
+
+  void send_note(Device& device, const Key& key, std::uint8_t flags, const Note& note);
+  void send_firsts(Device& device, std::uint32_t& cursor);
+  void take(Device& device, rte_mbuf* frame);
+  void serve(Device& device, const std::uint8_t* inner);
+  void learn(std::uint32_t flow, const std::uint8_t* inner);
+  void set_open(std::uint32_t flow) {
+    report_.opened += states_[flow] == State::kOpen ? 0u : 1u;
+    states_[flow] = State::kOpen;
+  }
+
+  std::vector<Peer> peers_;
+  std::vector<State> states_;
+  std::uint32_t in_flight_ = 0;
+  OpenReport report_;
+};
+
+template <class F>
+OpenReport FlowSetOf<F>::open(Device& device) {
+  report_.asked = plan().flows;
+  if (plan().reflect) {
+    report_.opened = plan().flows;
+    return report_;
+  }
+  peers_.resize(plan().one_way ? 0 : plan().flows);
+  states_.assign(plan().flows, State::kNone);
+  rte_mbuf* frames[Device::kBurst];
+  const auto hertz = static_cast<double>(rte_get_tsc_hz());
+  std::uint64_t heard = rte_rdtsc();
+  std::uint64_t progress = heard;
+  std::uint32_t cursor = 0;
+  for (std::uint64_t now = heard;
+       report_.opened < plan().flows && static_cast<double>(now - progress) < kPatience * hertz;
+       now = rte_rdtsc()) {
+    send_firsts(device, cursor);
+    const std::uint32_t before = report_.opened;
+    const std::uint16_t got = device.receive(frames);
+    for (std::uint16_t i = 0; i < got; ++i) {
+      take(device, frames[i]);
+    }
+    heard = got != 0 ? now : heard;
+    progress = report_.opened != before ? now : progress;
+    if (static_cast<double>(now - heard) > kRetransmit * hertz) {
+      in_flight_ = 0;
+      cursor = cursor == plan().flows ? 0 : cursor;
+      heard = now;
+    }
+  }
+  return report_;
+}
+
+template <class F>
+void FlowSetOf<F>::send_firsts(Device& device, std::uint32_t& cursor) {
+  for (; in_flight_ < plan().in_flight && cursor < plan().flows; ++cursor) {
+    if (states_[cursor] == State::kNone) {
+      send_note(device, forward(cursor), core::kTcpSyn, {cursor, Note::kFirst});
+      ++in_flight_;
+    }
+  }
+}
+
+template <class F>
+void FlowSetOf<F>::send_note(Device& device, const Key& key, std::uint8_t flags,
+                             const Note& note) {
+  rte_mbuf* frame = nullptr;
+  if (!device.allocate(&frame, 1)) {
+    return;
+  }
+  auto* data = rte_pktmbuf_mtod(frame, std::uint8_t*);
+  write_headers<F>(data, plan().shape, key, flags, shortest());
+  std::uint8_t bytes[8] = {};
+  note.store(bytes);
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes, 8);
+  stamp(data, offsets(), value);
+  frame->data_len = static_cast<std::uint16_t>(shortest());
+  frame->pkt_len = shortest();
+  device.send(&frame, 1);
+}
+
+template <class F>
+void FlowSetOf<F>::take(Device& device, rte_mbuf* frame) {
+  auto* data = rte_pktmbuf_mtod(frame, std::uint8_t*);
+  const Received received = look_at(data, frame->data_len, *this);
+  if (received.inner != nullptr) {
+    report_.tunnel = received.tunnel;
+    report_.bad_checksums += checksums_right(received.inner, *this) ? 0u : 1u;
+    serve(device, received.inner);
+    rte_pktmbuf_free(frame);
+    return;
+  }
+  answer_or_free(device, frame);
+}
+
+/// What a client or a backend does with a frame of a handshake.
+template <class F>
+void FlowSetOf<F>::serve(Device& device, const std::uint8_t* inner) {
+  const Note note = Note::load(inner + offsets().payload);
+  const bool tcp = plan().shape.proto == core::kIpProtoTcp;
+  if (note.flow >= plan().flows) {
+    return;
+  }
+  const Note confirm{note.flow, Note::kConfirm};
+  if (note.kind == Note::kFirst && plan().one_way) {
+    in_flight_ -= in_flight_ > 0 ? 1 : 0;
+    set_open(note.flow);
+    if (tcp) {
+      send_note(device, forward(note.flow), core::kTcpAck, confirm);
+    }
+  } else if (note.kind == Note::kFirst) {
+    learn(note.flow, inner);
+    send_note(device, reply(note.flow), core::kTcpSyn | core::kTcpAck,
+              {note.flow, Note::kAnswer});
+  } else if (note.kind == Note::kAnswer && tcp) {
+    send_note(device, forward(note.flow), core::kTcpAck, confirm);
+  } else if (note.kind == Note::kAnswer || (note.kind == Note::kConfirm && !plan().one_way)) {
+    in_flight_ -= in_flight_ > 0 ? 1 : 0;
+    set_open(note.flow);
+  }
+}
+
+template <class F>
+void FlowSetOf<F>::learn(std::uint32_t flow, const std::uint8_t* inner) {
+  constexpr bool kV4 = F::kFamily == core::Family::kIpv4;
+  const std::uint8_t* addresses =
+      inner + core::kEthernetLength + (kV4 ? core::ipv4::kSrc : core::ipv6::kSrc);
+  const std::uint8_t* ports = inner + offsets().l4;
+  peers_[flow] = {Address::load(addresses + sizeof(Address)), Address::load(addresses),
+                  core::Be16::load(ports + 2), core::Be16::load(ports)};
+}
+
+template <class F>
+Images FlowSetOf<F>::images() const {
+  const std::uint32_t directions = plan().one_way ? 1 : 2;
+  const std::uint32_t count = plan().flows * directions;
+  const std::uint32_t header = offsets().payload + static_cast<std::uint32_t>(kStampBytes);
+  Images images(count, header <= 64 ? 64 : 128);
+  const Shuffle order(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t k = order.at(i);
+    const std::uint32_t flow = k / directions;
+    const bool answer = directions == 2 && k % 2 == 1;
+    write_headers<F>(images.at(i), plan().shape, answer ? reply(flow) : forward(flow),
+                     core::kTcpAck, length_of(i));
+  }
+  return images;
+}
+
+}  // namespace
+
+Images::Images(std::uint32_t count, std::uint32_t stride) : count_(count), stride_(stride) {
+  constexpr std::size_t kHuge = std::size_t{2} << 20;
+  const std::size_t bytes = (std::size_t{count} * stride + kHuge - 1) / kHuge * kHuge;
+  memory_.reset(static_cast<std::uint8_t*>(std::aligned_alloc(kHuge, bytes)));
+  (void)madvise(memory_.get(), bytes, MADV_HUGEPAGE);
+  std::memset(memory_.get(), 0, bytes);
+}
+
+std::unique_ptr<FlowSet> FlowSet::make(core::Family family, FlowPlan plan) {
+  if (family == core::Family::kIpv4) {
+    return std::make_unique<FlowSetOf<core::Ipv4>>(std::move(plan));
+  }
+  return std::make_unique<FlowSetOf<core::Ipv6>>(std::move(plan));
+}
+
+Received look_at(const std::uint8_t* frame, std::uint32_t length, const FlowSet& flows) noexcept {
+  const FrameOffsets& at = flows.offsets();
+  if (length < at.shortest()) {
+    return {};
+  }
+  const bool v4 = core::load_be16(frame + 12) == core::kEtherTypeIpv4;
+  if (!v4 && core::load_be16(frame + 12) != core::kEtherTypeIpv6) {
+    return {};
+  }
+  const bool inner_v4 = flows.family() == core::Family::kIpv4;
+  const std::uint8_t proto =
+      frame[14 + (v4 ? core::ipv4::kProtocol : core::ipv6::kNextHeader)];
+  if (v4 == inner_v4 && proto == flows.plan().shape.proto) {
+    return {frame, 0};
+  }
+  const std::uint32_t outer = v4 ? core::ipv4::kHeaderLength : core::ipv6::kHeaderLength;
+  constexpr std::uint8_t kIpv4InIp = 4, kIpv6InIp = 41;
+  if (proto == (inner_v4 ? kIpv4InIp : kIpv6InIp) && length >= at.shortest() + outer) {
+    return {frame + outer, outer};
+  }
+  return {};
+}
+
+void answer_or_free(Device& device, rte_mbuf* frame) noexcept {
+  std::uint32_t length = frame->data_len;
+  if (!answer_neighbour(rte_pktmbuf_mtod(frame, std::uint8_t*), length, device.mac())) {
+    rte_pktmbuf_free(frame);
+    return;
+  }
+  frame->data_len = static_cast<std::uint16_t>(length);
+  frame->pkt_len = length;
+  device.send(&frame, 1);
+}
+
+bool checksums_right(const std::uint8_t* inner, const FlowSet& flows) noexcept {
+  const FrameOffsets& at = flows.offsets();
+  const std::uint8_t* ip = inner + core::kEthernetLength;
+  const bool v4 = flows.family() == core::Family::kIpv4;
+  if (v4 && !core::ipv4_plain_header_valid(ip)) {
+    return false;
+  }
+  const std::size_t l4_length = v4 ? core::load_be16(ip + core::ipv4::kTotalLength) - 20u
+                                   : core::load_be16(ip + core::ipv6::kPayloadLength);
+  const auto address = [&](std::uint32_t v4_at, std::uint32_t v6_at) {
+    return v4 ? core::IpAddress(core::Ipv4Address::load(ip + v4_at))
+              : core::IpAddress(core::Ipv6Address::load(ip + v6_at));
+  };
+  const std::uint16_t wanted = core::l4_checksum(
+      address(core::ipv4::kSrc, core::ipv6::kSrc), address(core::ipv4::kDst, core::ipv6::kDst),
+      flows.plan().shape.proto, inner + at.l4, l4_length);
+  const std::uint16_t found = core::load_raw16(inner + at.checksum);
+  // Both forms of zero are the same.
+  return found == wanted || (found % 0xffff == 0 && wanted % 0xffff == 0);
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,194 @@
+// sluice-generator: the embedded traffic generator. It carries out commands from standard input, one
+// a line, and answers each, and its own start, with one line of JSON:
+//
+//   open                                           waits for the link and opens all flows
+//   load seconds=1 window=512                      closed loop
+//   load seconds=1 rate=2e6 fresh=0.1 foreign=0    open loop
+//
+// bench/harness drives it. It ends with standard input.
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include <poll.h>
+
+#include <CLI/CLI.hpp>
+#include <rte_cycles.h>
+
+#include "bench/generator/load.h"
+
+namespace sluice::bench {
+namespace {
+
+struct Options {
+  DeviceOptions device;
+  FlowPlan plan;
+  std::string to = "02:00:00:00:00:01";
+  int family = 4;
+  std::string proto = "tcp";
+  double link_seconds = 10;
+};
+
+void print_result(const LoadResult& r) {
+  const double micros = 1e6 / ticks_per_second();
+  std::printf("{\"seconds\": %.6f, \"offered\": %lu, \"refused\": %lu, \"received\": %lu, "
+              "\"fresh_sent\": %lu, \"fresh_received\": %lu, \"foreign_sent\": %lu, "
+              "\"skipped\": %lu, \"stalls\": %lu, \"bad_checksums\": %lu, \"bursts\": %lu, "
+              "\"bursts_refused\": %lu, \"idle\": %.4f, \"latency_us\": {",
+              r.seconds, r.offered, r.refused, r.received, r.fresh_sent, r.fresh_received,
+              r.foreign_sent, r.skipped, r.stalls, r.bad_checksums, r.bursts, r.bursts_refused, r.idle);
+  const std::pair<const char*, double> shares[] = {
+      {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"p99.99", 0.9999}};
+  for (const auto& [name, share] : shares) {
+    std::printf("\"%s\": %.2f, ", name,
+                static_cast<double>(r.latency.percentile(share)) * micros);
+  }
+  std::printf("\"max\": %.2f}}\n", static_cast<double>(r.latency.most()) * micros);
+}
+
+/// "seconds=1 window=512" as a map; what is no number is an error.
+bool read_numbers(std::istringstream& words, std::map<std::string, double>& values) {
+  for (std::string word; words >> word;) {
+    const std::size_t equals = word.find('=');
+    char* end = nullptr;
+    const double value =
+        equals == std::string::npos ? 0 : std::strtod(word.c_str() + equals + 1, &end);
+    if (end == nullptr || *end != '\0') {
+      return false;
+    }
+    values[word.substr(0, equals)] = value;
+  }
+  return true;
+}
+
+bool wait_for_link(const Device& device, double seconds) {
+  const auto end = rte_rdtsc() + static_cast<std::uint64_t>(seconds * ticks_per_second());
+  while (!device.link_up() && rte_rdtsc() < end) {
+    rte_delay_us_sleep(1000);
+  }
+  return device.link_up();
+}
+
+/// Commands on one device. Thread: main.
+class Session {
+ public:
+  Session(const Options& options, Device& device)
+      : options_(options),
+        device_(device),
+        flows_(FlowSet::make(options.family == 4 ? core::Family::kIpv4 : core::Family::kIpv6,
+                             options.plan)) {}
+
+  /// @return exit status.
+  int run() {
+    std::printf("{\"device\": \"%s\"}\n", core::to_string(device_.mac()).c_str());
+    std::fflush(stdout);
+    for (std::string line; wait_for_command() && std::getline(std::cin, line);) {
+      if (!carry_out(line)) {
+        std::fprintf(stderr, "generator: not understood, or before open: %s\n", line.c_str());
+        return 2;
+      }
+      std::fflush(stdout);
+    }
+    return 0;
+  }
+
+ private:
+  bool carry_out(const std::string& line) {
+    std::istringstream words(line);
+    std::string verb;
+    words >> verb;
+    if (verb == "open") {
+      return open();
+    }
+    std::map<std::string, double> values = {
+        {"seconds", 1}, {"window", 0}, {"rate", 0}, {"fresh", 0}, {"foreign", 0}};
+    const std::size_t known = values.size();
+    if (load_ == nullptr || verb != "load" || !read_numbers(words, values) ||
+        values.size() != known) {
+      return false;
+    }
+    print_result(load_->run({values["seconds"], values["rate"],
+                             static_cast<std::uint32_t>(values["window"]), values["fresh"],
+                             values["foreign"]}));
+    return true;
+  }
+
+  bool open() {
+    if (!wait_for_link(device_, options_.link_seconds)) {
+      std::fprintf(stderr, "generator: no link\n");
+      return false;
+    }
+    const std::uint64_t start = rte_rdtsc();
+    const OpenReport report = flows_->open(device_);
+    images_ = std::make_unique<Images>(flows_->images());
+    load_ = std::make_unique<Load>(device_, *flows_, *images_);
+    std::printf("{\"opened\": %u, \"asked\": %u, \"bad_checksums\": %lu, \"tunnel\": %u, "
+                "\"seconds\": %.3f}\n",
+                report.opened, report.asked, report.bad_checksums, report.tunnel,
+                static_cast<double>(rte_rdtsc() - start) / ticks_per_second());
+    return true;
+  }
+
+  /// Neighbours are answered between two commands too.
+  bool wait_for_command() {
+    pollfd input{0, POLLIN, 0};
+    rte_mbuf* frames[Device::kBurst];
+    while (std::cin.rdbuf()->in_avail() <= 0 && ::poll(&input, 1, 1) == 0) {
+      while (const std::uint16_t got = device_.receive(frames)) {
+        std::for_each(frames, frames + got, [&](rte_mbuf* f) { answer_or_free(device_, f); });
+      }
+    }
+    return true;
+  }
+
+  const Options& options_;
+  Device& device_;
+  std::unique_ptr<FlowSet> flows_;
+  std::unique_ptr<Images> images_;
+  std::unique_ptr<Load> load_;
+};
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) {
+  using namespace sluice;
+  bench::Options options;
+  CLI::App app("Traffic generator of bench/run");
+  app.add_option("--vdev", options.device.vdev, "DPDK device")->required();
+  app.add_option("--core", options.device.core, "CPU");
+  app.add_flag("--hugepages", options.device.hugepages);
+  app.add_option("--memory-mib", options.device.memory_mib);
+  app.add_option("--descriptors", options.device.descriptors);
+  app.add_option("--to", options.to, "MAC address of the device under test");
+  app.add_option("--family", options.family, "4 or 6")->check(CLI::IsMember({4, 6}));
+  app.add_option("--proto", options.proto)->check(CLI::IsMember({"tcp", "udp"}));
+  app.add_option("--flows", options.plan.flows)->check(CLI::Range(1u, 1u << 30));
+  app.add_option("--services", options.plan.services)->check(CLI::PositiveNumber);
+  app.add_option("--in-flight", options.plan.in_flight, "while opening");
+  app.add_option("--lengths", options.plan.lengths, "of frames without FCS, used in turn")
+      ->delimiter(',');
+  app.add_flag("--one-way", options.plan.one_way, "dr and ipip: no answers");
+  app.add_flag("--reflect", options.plan.reflect, "nothing is translated, nothing to open");
+  CLI11_PARSE(app, argc, argv);
+  const auto to = core::parse_mac(options.to);
+  if (!to) {
+    std::fprintf(stderr, "generator: --to is no MAC address\n");
+    return 2;
+  }
+  for (const std::uint32_t length : options.plan.lengths) {
+    options.device.frame = std::max(options.device.frame, length);
+  }
+  auto device = bench::Device::open(options.device);
+  if (!device) {
+    std::fprintf(stderr, "%s\n", device.error().message.c_str());
+    return 1;
+  }
+  options.plan.shape = {*to, (*device)->mac(),
+                        options.proto == "tcp" ? core::kIpProtoTcp : core::kIpProtoUdp};
+  return bench::Session(options, **device).run();
+}

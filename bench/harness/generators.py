@@ -1,0 +1,73 @@
+"""Traffic generators behind one interface: open() opens the flows, load() is one measurement."""
+
+import json
+import pathlib
+import subprocess
+
+
+class GeneratorError(RuntimeError):
+    """The generator ended or could not open its flows."""
+
+
+class Embedded:
+    """sluice-generator, which any machine has."""
+
+    name = "embedded"
+
+    def __init__(self, binaries, dut, point, core, hugepages, folder):
+        self.log = folder / "generator.log"
+        stride = 64 if point["family"] == 4 else 128
+        memory = 128 + dut.link.descriptors * 16 * 2560 // (1 << 20)
+        command = [str(pathlib.Path(binaries) / "sluice-generator"), "--vdev",
+                   dut.link.generator_device(), "--to", dut.link.mac, "--core", str(core), "--memory-mib", str(memory),
+                   "--descriptors", str(dut.link.descriptors), "--family", str(point["family"]),
+                   "--proto", point["proto"], "--flows", str(point["flows"]), "--services",
+                   str(point["services"]), "--lengths", ",".join(map(str, point["lengths"]))]
+        self.image_bytes = point["flows"] * 2 * stride
+        command += ["--hugepages"] if hugepages else []
+        command += ["--reflect"] if not dut.translates else []
+        command += ["--one-way"] if point["mode"] in ("dr", "ipip") and dut.translates else []
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(dut.space.command(*command), stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, stderr=log, text=True)
+        self.opened = None
+        self._read()  # it says when its end of the link is there
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def open(self):
+        """Waits until every flow is open. Returns its report."""
+        self.opened = self._ask("open")
+        if self.opened["opened"] < self.opened["asked"] or self.opened["bad_checksums"]:
+            raise GeneratorError(f"flows were not opened: {self.opened}")
+        return self.opened
+
+    def load(self, seconds, **settings):
+        """rate= (frames a second) or window= (frames in flight); fresh=, foreign= shares."""
+        words = " ".join(f"{key}={value}" for key, value in settings.items() if value)
+        result = self._ask(f"load seconds={seconds} {words}")
+        if result["bad_checksums"]:
+            raise GeneratorError(f"checksums of returned frames are wrong: {result}")
+        return result
+
+    def _ask(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        return self._read()
+
+    def _read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise GeneratorError("the generator ended\n" +
+                                 self.log.read_text(errors="replace")[-1500:])
+        return json.loads(line)
+

@@ -1,0 +1,88 @@
+"""What a result was measured on, huge pages for its time, and who else used the CPUs."""
+
+import os
+import pathlib
+import platform
+import re
+import subprocess
+
+POOL = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
+
+
+def _first_line(*command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return (done.stdout or done.stderr).strip().split("\n")[0]
+
+
+def cpu_model():
+    match = re.search(r"model name\s*:\s*(.+)", pathlib.Path("/proc/cpuinfo").read_text())
+    return match.group(1).strip() if match else platform.machine()
+
+
+def cpus():
+    return sorted(os.sched_getaffinity(0))
+
+
+def describe():
+    """Machine, versions and settings, as they go into the result. `kind` is what two machines must
+    share before their figures are compared."""
+    model = cpu_model()
+    memory = int(re.search(r"MemTotal:\s+(\d+)", pathlib.Path("/proc/meminfo").read_text()).group(1))
+    flags = pathlib.Path("/proc/cpuinfo").read_text()
+    return {
+        "kind": f"{model}, {len(cpus())} CPUs" + (", virtual" if " hypervisor" in flags else ""),
+        "cpu": model, "cpus": len(cpus()), "memory_mib": memory // 1024,
+        "kernel": platform.release(),
+        "isolated": pathlib.Path("/sys/devices/system/cpu/isolated").read_text().strip(),
+        "dpdk": _first_line("pkg-config", "--modversion", "libdpdk"),
+        "compiler": _first_line("c++", "--version"),
+        "commit": _first_line("git", "-C", str(pathlib.Path(__file__).parent), "describe",
+                              "--always", "--dirty"),
+        "load_before": os.getloadavg()[0]}
+
+
+def slug(model):
+    """A file name of a CPU's: intel-xeon-2.80ghz."""
+    text = re.sub(r"\((R|TM|r|tm)\)|CPU|Processor|@", " ", model)
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
+
+
+def cpu_times():
+    """{cpu: (busy, steal)} in ticks since boot."""
+    times = {}
+    for line in pathlib.Path("/proc/stat").read_text().splitlines():
+        match = re.match(r"cpu(\d+) (.+)", line)
+        if match:
+            numbers = [int(n) for n in match.group(2).split()]
+            times[int(match.group(1))] = (sum(numbers) - numbers[3] - numbers[4], numbers[7])
+    return times
+
+
+class HugePages:
+    """Takes 2 MiB pages from the kernel and gives them back."""
+
+    def __init__(self, mib, wanted=True):
+        self.count = mib // 2 if wanted else 0
+        self.taken = 0
+
+    def __enter__(self):
+        if self.count:
+            before = self._number()
+            (POOL / "nr_hugepages").write_text(str(before + self.count))
+            self.taken = self._number() - before
+        return self
+
+    def __exit__(self, *_):
+        if self.taken:
+            (POOL / "nr_hugepages").write_text(str(max(0, self._number() - self.taken)))
+
+    @property
+    def enough(self):
+        return self.count > 0 and self.taken == self.count
+
+    @staticmethod
+    def _number():
+        return int((POOL / "nr_hugepages").read_text())

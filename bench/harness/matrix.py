@@ -1,0 +1,75 @@
+"""Which rows are measured. A row is a point (what the traffic and the Services are), a device under
+test and a link; one factor at a time differs from the base point."""
+
+BASE = {"family": 4, "proto": "tcp", "flows": 64_000, "services": 1_000, "backends": 10,
+        "mode": "nat", "scheduler": "mh", "lengths": [60], "fresh": 0, "foreign": 0, "idle": "spin",
+        "workers": 1}
+IMIX = [60] * 7 + [566] * 4 + [1514]  # 64, 570 and 1518 bytes on a wire
+FULL = [1514]
+
+
+def row(name, dut="sluiced", link="memif", measures=("throughput",), **factors):
+    return {"name": name, "dut": dut, "link": link, "measures": list(measures),
+            "point": {**BASE, **factors}}
+
+
+def quick():
+    """Base point, targets and peers; a peer stands beside what it is compared with."""
+    rows = [
+        row("base", measures=("throughput", "search", "latency")),
+        row("macswap", "testpmd-macswap"),
+        row("io", "testpmd-io"),
+        row("flows-1m", flows=1_000_000),
+        row("macswap-1m", "testpmd-macswap", flows=1_000_000),
+        row("base-zero-copy", link="memif-zero-copy"),
+        row("macswap-zero-copy", "testpmd-macswap", "memif-zero-copy"),
+        row("ipv6", family=6),
+        row("fullnat", mode="fullnat"),
+        row("veth-sluiced", link="veth", flows=1_000, services=10, scheduler="random"),
+        row("veth-nftables", "kernel-nftables", "veth", flows=1_000, services=10,
+            scheduler="random"),
+    ]
+    return rows
+
+
+def full():
+    rows = quick()
+    rows += [row("vhost", link="vhost"), row("vhost-macswap", "testpmd-macswap", "vhost")]
+    rows += [row("imix", lengths=IMIX), row("macswap-imix", "testpmd-macswap", lengths=IMIX),
+             row("1500", lengths=FULL), row("macswap-1500", "testpmd-macswap", lengths=FULL)]
+    rows += [row(f"flows-{name}", flows=count) for name, count in
+             (("1", 1), ("1k", 1_000), ("4m", 4_000_000), ("16m", 16_000_000))]
+    rows += [row(f"services-{name}", services=count, scheduler="random") for name, count in
+             (("1", 1), ("1k", 1_000), ("10k", 10_000), ("100k", 100_000))]
+    rows += [row(f"backends-{count}", backends=count, services=100) for count in (1, 100, 1_000)]
+    rows += [row(f"scheduler-{name}", scheduler=name, measures=("throughput", "new_flows"),
+                 fresh=0.5) for name in
+             ("random", "wrandom", "rr", "wrr", "lc", "wlc", "lblc", "lblcr", "sh", "dh", "sed",
+              "nq", "mh")]
+    rows += [row("udp", proto="udp"), row("ipv6-udp", family=6, proto="udp"),
+             row("ipv6-fullnat", family=6, mode="fullnat"),
+             row("dr", mode="dr", services=100), row("ipip", mode="ipip"),
+             row("ipv6-dr", family=6, mode="dr", services=100),
+             row("ipv6-ipip", family=6, mode="ipip")]
+    rows += [row(f"new-{round(share * 100)}", fresh=share, measures=("new_flows",)) for share in
+             (0.01, 0.1, 1.0)]
+    rows += [row("flood", fresh=0.5, measures=("flood",)),
+             row("foreign", foreign=0.1, measures=("foreign",)),
+             row("workers-2", workers=2)]
+    rows += [row("veth-iptables", "kernel-iptables", "veth", flows=1_000, services=10,
+                 scheduler="random"),
+             row("veth-ipvs", "kernel-ipvs", "veth", flows=1_000, services=10, scheduler="rr"),
+             row("veth-kube-proxy", "kube-proxy", "veth", flows=1_000, services=10,
+                 scheduler="random"),
+             row("veth-nftables-64k", "kernel-nftables", "veth", scheduler="random"),
+             row("veth-af_packet", link="veth-af_packet", flows=1_000, services=10,
+                 scheduler="random")]
+    return rows
+
+
+def smoke():
+    tiny = {"flows": 500, "services": 2, "backends": 3, "idle": "auto"}
+    return [row("smoke", **tiny), row("smoke-ipip", mode="ipip", family=6, proto="udp", **tiny)]
+
+
+ROWS = {"quick": quick, "full": full, "smoke": smoke}

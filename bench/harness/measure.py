@@ -1,0 +1,89 @@
+"""One figure: several windows, median and spread; the no-drop rate; latency; what was the limit."""
+
+import statistics
+
+WINDOW = 512       # frames in flight of a closed loop: half of the link's ring
+NEAR_FULL = 0.95   # a device under test is the limit when it hardly ever had nothing to do
+LOSSES = {"ndr": 0.0, "pdr": 0.005}  # RFC 2544 throughput, and the usual partial-drop rate
+
+
+def spread(values):
+    """Median and the half of the range over it, as a share of it."""
+    middle = statistics.median(values)
+    return {"median": middle, "spread": (max(values) - min(values)) / 2 / middle if middle else 0,
+            "windows": values}
+
+
+def limit_of(before, after, result):
+    """Shares that show what was the limit. busy: polls of the device that found a frame; full:
+    of these, with a whole burst; generator_idle: time the generator waited."""
+    proof = {"generator_idle": result["idle"]}
+    polls = after.get("poll_total", 0) - before.get("poll_total", 0)
+    if polls:
+        empty = after.get("poll_empty", 0) - before.get("poll_empty", 0)
+        full = after.get("rx_full_bursts", 0) - before.get("rx_full_bursts", 0)
+        proof.update(busy=polls / (polls + empty), full=full / polls)
+        proof["device"] = proof["busy"] >= NEAR_FULL and proof["full"] >= NEAR_FULL
+    else:
+        # A program that does not count its polls is the limit when the generator had time to spare.
+        proof["device"] = result["idle"] >= 1 - NEAR_FULL
+    return proof
+
+
+def throughput(dut, generator, seconds, windows, window=WINDOW, **shares):
+    """Closed loop: the most the device does with frames always waiting for it. In Mpps."""
+    generator.load(seconds / 4, window=window, **shares)  # warm
+    rates, proofs = [], []
+    for _ in range(windows):
+        before = dut.counters()
+        result = generator.load(seconds, window=window, **shares)
+        if not result["received"]:
+            raise RuntimeError(f"nothing came back: {result}")
+        rates.append(result["received"] / result["seconds"] / 1e6)
+        proofs.append(limit_of(before, dut.counters(), result))
+    figure = spread(rates)
+    keys = set.intersection(*[set(p) for p in proofs])
+    figure["limit"] = {key: statistics.median(p[key] for p in proofs) for key in keys}
+    figure["limit"]["device"] = bool(figure["limit"]["device"])
+    return figure
+
+
+def loss_of(result):
+    """Share of the frames that were due and did not come back."""
+    return 1 - result["received"] / result["offered"] if result["offered"] else 0
+
+
+def search(generator, most_mpps, trial=0.5, steps=8, **shares):
+    """Rates without loss (ndr) and with at most half a per cent (pdr), by bisection over shared
+    trials: every trial moves the bounds of both. Bounded: `steps` trials for each at most."""
+    trials = []
+    found = {}
+    for name, allowed in LOSSES.items():
+        low = max([rate for rate, loss in trials if loss <= allowed], default=0)
+        high = min([rate for rate, loss in trials if loss > allowed], default=most_mpps)
+        for _ in range(steps):
+            if high - low < 0.02 * most_mpps:
+                break
+            rate = (low + high) / 2
+            result = generator.load(trial, rate=int(rate * 1e6), **shares)
+            # The generator itself was held up: what it offered is what was tried.
+            rate = min(rate, (result["offered"] + result["fresh_sent"]) / result["seconds"] / 1e6)
+            loss = loss_of(result)
+            trials.append((rate, loss))
+            low, high = (max(low, rate), high) if loss <= allowed else (low, rate)
+        found[name] = low
+    found["trials"] = trials
+    return found
+
+
+def latency(generator, rate_mpps, seconds, windows):
+    """Percentiles in microseconds at a rate, the median of the windows for each."""
+    seen = [generator.load(seconds, rate=int(rate_mpps * 1e6)) for _ in range(windows)]
+    return {key: statistics.median(r["latency_us"][key] for r in seen)
+            for key in seen[0]["latency_us"]}
+
+
+def goodput(generator, rate_mpps, seconds, windows, **shares):
+    """Share of the frames of established flows that came back at a rate, beside others."""
+    seen = [generator.load(seconds, rate=int(rate_mpps * 1e6), **shares) for _ in range(windows)]
+    return spread([1 - loss_of(r) for r in seen])

@@ -1,0 +1,126 @@
+"""Result file, Markdown report, plots, and what changed since the last result of such a machine."""
+
+import json
+
+from . import machine, plots, targets
+
+
+def _rate(row):
+    if "throughput" in row:
+        t = row["throughput"]
+        return f"{t['median']:.2f} +-{100 * t['spread']:.0f} %"
+    return ""
+
+
+def _remarks(row):
+    if "not_measured" in row:
+        return "not measured: " + row["not_measured"]
+    if "failed" in row:
+        return "FAILED: " + row["failed"].splitlines()[0]
+    words = ["oversubscribed"] if row.get("oversubscribed") else []
+    if "throughput" in row:
+        limit = row["throughput"]["limit"]
+        if "busy" in limit:
+            words.append(f"polls busy {limit['busy']:.0%}, bursts full {limit['full']:.0%}")
+        words.append(f"generator idle {limit['generator_idle']:.0%}")
+    if "search" in row:
+        words.append(f"NDR {row['search']['ndr']:.2f}, PDR {row['search']['pdr']:.2f} Mpps")
+    if "latency" in row:
+        words.append("p99 " + " ".join(f"{share} %: {p['p99']:.0f} us"
+                                       for share, p in row["latency"].items()))
+    if "new_flows" in row:
+        words.append(f"{row['new_flows']['flows_millions']:.2f} million new flows/s")
+    for name in ("flood", "foreign"):
+        if name in row:
+            f = row[name]
+            words.append(f"goodput {f['beside']['median']:.4f} beside it, "
+                         f"{f['alone']['median']:.4f} alone")
+    return "; ".join(words)
+
+
+def row_line(row):
+    """One line for the terminal."""
+    return f"{row['name']:<20} {_rate(row):<16} {_remarks(row)}"
+
+
+def ratios(rows):
+    """(row, peer, ratio): every row of sluiced over the peer measured with the same point."""
+    found = []
+    for row in rows:
+        if row["dut"] != "sluiced" or "throughput" not in row:
+            continue
+        for peer in rows:
+            same = ("flows", "lengths") if peer["dut"].startswith("testpmd") else tuple(row["point"])
+            if peer["dut"] != "sluiced" and "throughput" in peer and \
+                    peer["link"].split("-af")[0] == row["link"].split("-af")[0] and \
+                    all(peer["point"][key] == row["point"][key] for key in same):
+                found.append((row["name"], peer["name"], row["throughput"]["median"] /
+                              peer["throughput"]["median"]))
+    return found
+
+
+def previous(folder, result, own):
+    """The newest stored result of the same kind of machine, or None."""
+    for path in sorted(folder.glob("*.json"), reverse=True):
+        if path == own:
+            continue
+        old = json.loads(path.read_text())
+        if old["machine"]["kind"] == result["machine"]["kind"]:
+            return path, old
+    return None
+
+
+def changes(result, old):
+    """(row, now, before, verdict): a change counts when it is more than both spreads."""
+    before = {row["name"]: row for row in old["rows"] if "throughput" in row}
+    for row in result["rows"]:
+        if "throughput" not in row or row["name"] not in before:
+            continue
+        now, then = row["throughput"], before[row["name"]]["throughput"]
+        change = now["median"] / then["median"] - 1 if then["median"] else 0
+        noise = now["spread"] + then["spread"]
+        verdict = "same" if abs(change) <= noise else "better" if change > 0 else "worse"
+        yield row["name"], now["median"], then["median"], f"{change:+.0%} ({verdict})"
+
+
+def _table(head, lines):
+    text = "| " + " | ".join(head) + " |\n|" + " --- |" * len(head) + "\n"
+    return text + "".join("| " + " | ".join(str(c) for c in line) + " |\n" for line in lines) + "\n"
+
+
+def markdown(result, old, pictures):
+    m = result["machine"]
+    text = (f"# {result['date']}, {m['kind']}\n\n`bench/run --{result['run']}`, commit {m['commit']},"
+            f" kernel {m['kernel']}, DPDK {m['dpdk']}, {m['compiler']}; "
+            f"{'huge' if result['settings']['hugepages'] else 'ordinary'} pages; load before "
+            f"{m['load_before']:.1f}; isolated CPUs: {m['isolated'] or 'none'}.\n\n"
+            "Frames that came back, in million a second: median of "
+            f"{result['settings']['windows']} windows of {result['settings']['seconds']} s and half "
+            "their range. Compare ratios; absolute figures hold for this machine and hour.\n\n")
+    text += "## Ratio to the peers\n\n" + _table(
+        ["row", "peer", "ratio"], [(a, b, f"{r:.2f}") for a, b, r in ratios(result["rows"])])
+    text += "## Targets\n\n```\n" + "".join(targets.line(t) + "\n" for t in result["targets"])
+    text += "```\n\n## Rows\n\n" + _table(
+        ["row", "device", "link", "Mpps", "remarks"],
+        [(r["name"], r["dut"], r["link"], _rate(r), _remarks(r)) for r in result["rows"]])
+    if old:
+        text += f"## Since {old[0].name}\n\n" + _table(["row", "now", "before", "change"],
+            [(n, f"{a:.2f}", f"{b:.2f}", v) for n, a, b, v in changes(result, old[1])])
+    text += "".join(f"![{p.stem}]({p.name})\n\n" for p in pictures)
+    for name, output in result["in_process"].items():
+        if isinstance(output, str):
+            text += f"## {name}, no I/O\n\n```\n{output.rstrip()}\n```\n\n"
+    return text
+
+
+def write(result, folder):
+    """@return paths that were written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = f"{result['date']}-{machine.slug(result['machine']['cpu'])}"
+    own = folder / f"{stem}.json"
+    old = previous(folder, result, own)
+    own.write_text(json.dumps(result, indent=1) + "\n")
+    pictures = plots.draw(result, folder, stem)
+    page = folder / f"{stem}.md"
+    page.write_text(markdown(result, old, pictures))
+    return [own, page, *pictures]

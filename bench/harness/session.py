@@ -1,0 +1,192 @@
+"""One run of bench/run: rows, in-process benches, targets, result file, report."""
+
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+from . import dut, generators, in_process, machine, matrix, measure, report, targets
+
+# seconds and number of the windows of a figure
+WINDOWS = {"quick": (0.7, 5), "full": (1.0, 7), "smoke": (0.05, 1)}
+
+
+class Session:
+    """What all rows share."""
+
+    def __init__(self, chosen, binaries, pages):
+        self.chosen, self.binaries, self.pages = chosen, binaries, pages
+        cpus = machine.cpus()
+        # The device under test has the last CPU, the generator the one before; control threads and
+        # the kernel have the others, or share the generator's.
+        self.dut_core = cpus[-1]
+        self.generator_core = cpus[-2] if len(cpus) > 1 else cpus[-1]
+        self.seconds, self.windows = WINDOWS[chosen.kind]
+        self.rows = []
+
+    def say(self, text):
+        print(text, flush=True)
+
+    # ---- one row
+
+    def make_dut(self, row, folder):
+        kind, _, driver = row["link"].partition("-")
+        if kind == "veth":
+            link = dut.Link("veth", folder, packet_driver=driver or "auto")
+        else:
+            link = dut.Link(row["link"], folder)
+        core, point, huge = self.dut_core, row["point"], self.pages.enough
+        name = row["dut"]
+        if name == "sluiced":
+            return dut.Sluiced(link, folder, core, point, self.binaries, huge, point["workers"])
+        if name.startswith("testpmd-"):
+            return dut.Testpmd(link, folder, core, name.split("-")[1], huge)
+        if name.startswith("kernel-"):
+            return dut.Kernel(link, folder, core, point, self.binaries, name.split("-")[1])
+        return dut.Command(link, folder, core, self.chosen.dut, self.chosen.dut_translates)
+
+    def unavailable(self, row):
+        """Why a row cannot be measured here, or None."""
+        name = row["dut"]
+        if name.startswith("testpmd") and not dut.Testpmd.found():
+            return "dpdk-testpmd is not found"
+        if name == "kube-proxy":
+            found = shutil.which("kube-proxy")
+            return None if found else "kube-proxy is not found"
+        if name == "kernel-ipvs" and not pathlib.Path("/proc/net/ip_vs").exists():
+            return "this kernel has no IPVS"
+        if not self.pages.enough and row["link"] in ("memif-zero-copy", "vhost"):
+            return "needs huge pages"
+        # Images of the frames, twice 64 or 128 bytes a flow, and 320 bytes a connection.
+        need = row["point"]["flows"] * (128 if row["point"]["family"] == 4 else 256)
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+        if need + row["point"]["flows"] * 700 > 0.8 * free and row["point"]["flows"] > 1_000_000:
+            return f"needs {need >> 20} MiB for frames alone"
+        return None
+
+    def measure(self, row):
+        """Adds the row's figures to it."""
+        reason = self.unavailable(row)
+        if reason:
+            row["not_measured"] = reason
+            return
+        pollers = 1 + row["point"]["workers"]
+        row["oversubscribed"] = pollers > len(machine.cpus())
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-bench-"))
+        before = machine.cpu_times()
+        try:
+            with self.make_dut(row, folder) as device:
+                row["device"] = device.name
+                with device.join(lambda: self.make_generator(device, row, folder)) as generator:
+                    row["generator"] = generator.name
+                    row["opened"] = generator.opened
+                    for what in row["measures"]:
+                        getattr(self, "_" + what)(row, device, generator)
+        except (RuntimeError, subprocess.CalledProcessError) as error:
+            row["failed"] = str(error).strip()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        after = machine.cpu_times()
+        row["steal_ticks"] = {cpu: after[cpu][1] - before[cpu][1] for cpu in after}
+
+    def make_generator(self, device, row, folder):
+        return generators.Embedded(self.binaries, device, row["point"], self.generator_core,
+                                   self.pages.enough, folder)
+
+    def _throughput(self, row, device, generator):
+        row["throughput"] = measure.throughput(device, generator, self.seconds, self.windows)
+
+    def _search(self, row, device, generator):
+        most = row["throughput"]["median"] * 1.1
+        row["search"] = measure.search(generator, most, self.seconds)
+
+    def _latency(self, row, device, generator):
+        row["latency"] = {
+            share: measure.latency(generator, row["search"]["ndr"] * int(share) / 100,
+                                   self.seconds, min(3, self.windows))
+            for share in ("10", "50", "90")}
+
+    def _new_flows(self, row, device, generator):
+        """The rate without loss at a share of new flows: of all frames, and of new flows."""
+        share = row["point"]["fresh"]
+        found = measure.search(generator, 20, self.seconds, fresh=share)
+        row["new_flows"] = {"share": share, "mpps": found["pdr"],
+                            "flows_millions": found["pdr"] * share}
+
+    def _flood(self, row, device, generator):
+        """Established flows at a third of what the device does, beside four times the new flows it
+        can open."""
+        established = measure.throughput(device, generator, self.seconds, 3)["median"] / 3
+        share = row["point"]["fresh"]
+        creation = measure.search(generator, 20, self.seconds, fresh=share)["pdr"] * share
+        total = established + 4 * creation
+        alone = measure.goodput(generator, established, self.seconds, self.windows)
+        beside = measure.goodput(generator, total, self.seconds, self.windows,
+                                 fresh=4 * creation / total)
+        row["flood"] = {"alone": alone, "beside": beside, "creation_millions": creation,
+                        "ratio": beside["median"] / alone["median"] if alone["median"] else 0}
+
+    def _foreign(self, row, device, generator):
+        share = row["point"]["foreign"]
+        rate = measure.throughput(device, generator, self.seconds, 3)["median"] / 2
+        row["foreign"] = {"alone": measure.goodput(generator, rate, self.seconds, self.windows),
+                          "beside": measure.goodput(generator, rate / (1 - share), self.seconds,
+                                                    self.windows, foreign=share)}
+
+    # ---- all
+
+    def run_rows(self):
+        rows = matrix.ROWS[self.chosen.kind]()
+        if self.chosen.dut:
+            rows.insert(1, matrix.row("dut", "command"))
+        if self.chosen.only:
+            words = self.chosen.only.split(",")
+            rows = [r for r in rows if any(word in r["name"] for word in words)]
+        for row in rows:
+            began = time.monotonic()
+            self.measure(row)
+            row["took_seconds"] = round(time.monotonic() - began, 1)
+            self.rows.append(row)
+            self.say(report.row_line(row))
+        return rows
+
+
+def hugepages_mib(kind):
+    """What the largest row of a run takes: tables of sluiced, packets of both."""
+    return {"quick": 2200, "full": 12_000, "smoke": 0}[kind]
+
+
+def run(chosen, binaries):
+    """@return exit status: 1 when a row failed."""
+    wanted = not chosen.no_hugepages and chosen.kind != "smoke"
+    with contextlib.ExitStack() as stack:
+        pages = stack.enter_context(machine.HugePages(hugepages_mib(chosen.kind), wanted))
+        description = machine.describe()
+        session = Session(chosen, binaries, pages)
+        session.say(f"# {description['kind']}; {'huge' if pages.enough else 'ordinary'} pages; "
+                    f"device on CPU {session.dut_core}, generator on {session.generator_core}")
+        session.run_rows()
+        inside = {}
+        if chosen.kind != "smoke" and not chosen.only:
+            inside = in_process.run(chosen.kind, binaries, session.dut_core, pages, session.say)
+    failed = [row["name"] for row in session.rows if "failed" in row]
+    if chosen.kind == "smoke":
+        return 1 if failed else 0
+    result = {"format": 1, "date": datetime.date.today().isoformat(), "run": chosen.kind,
+              "machine": description,
+              "settings": {"hugepages": pages.enough, "window": measure.WINDOW,
+                           "seconds": session.seconds, "windows": session.windows,
+                           "dut_core": session.dut_core,
+                           "generator_core": session.generator_core},
+              "rows": session.rows, "in_process": inside}
+    result["targets"] = targets.reached(result)
+    for target in result["targets"]:
+        session.say(targets.line(target))
+    for path in report.write(result, pathlib.Path(chosen.out)):
+        session.say(f"wrote {os.path.relpath(path)}")
+    return 1 if failed else 0
