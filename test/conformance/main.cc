@@ -10,7 +10,8 @@
 #include "test/conformance/case_reader.h"
 #include "test/conformance/core_subject.h"
 #include "test/conformance/dpdk_subject.h"
-#include "test/conformance/nftables_subject.h"
+#include "test/conformance/kernel_subject.h"
+#include "test/conformance/nftables_node.h"
 
 namespace sluice::conformance {
 namespace {
@@ -80,7 +81,7 @@ int run(Subject& subject, const std::string& path) {
 std::unique_ptr<Subject> make_subject(const std::string& name) {
   return name == "core"       ? make_core_subject()
          : name == "dpdk"     ? make_dpdk_subject()
-         : name == "nftables" ? make_nftables_subject()
+         : name == "nftables" ? make_kernel_subject(nftables_adapter())
                               : nullptr;
 }
 
