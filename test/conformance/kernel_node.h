@@ -13,6 +13,7 @@
 
 #include "control/compile/compile.h"
 #include "dataplane/core/sink.h"
+#include "test/conformance/case.h"
 #include "test/conformance/socket_flow.h"
 
 namespace sluice::conformance {
@@ -45,7 +46,7 @@ class KernelNode {
 struct KernelAdapter {
   std::string_view mode;  ///< of the rule book
   compile::Profile profile = compile::Profile::kNftables;
-  std::unique_ptr<KernelNode> (*make)() = nullptr;
+  std::unique_ptr<KernelNode> (*make)(const NodeSetup& setup) = nullptr;
 };
 
 /// Output of a program, and what it complains of; nullopt when it failed.

@@ -47,7 +47,7 @@ class Run {
   Run(const Case& c, const KernelAdapter& adapter)
       : case_(c),
         net_(interfaces_of(c)),
-        node_(adapter.make()),
+        node_(adapter.make(c.node)),
         sockets_(net_, [this](core::Family family) { return node_->refusals(family); }),
         probes_(net_, sockets_, *node_, !any_probe(c, depends_on_another)),
         cluster_({.profile = adapter.profile,

@@ -169,7 +169,9 @@ std::vector<std::uint32_t> NftablesNode::remembered(const core::IpAddress& sourc
 
 KernelAdapter nftables_adapter() {
   return {"nftables", compile::Profile::kNftables,
-          []() -> std::unique_ptr<KernelNode> { return std::make_unique<NftablesNode>(); }};
+          [](const NodeSetup&) -> std::unique_ptr<KernelNode> {
+            return std::make_unique<NftablesNode>();
+          }};
 }
 
 }  // namespace sluice::conformance
