@@ -175,7 +175,9 @@ void read_timeouts(Section section, TimeoutsConfig& out) {
   section.done();
 }
 
-void read_healthz(Section section, HealthzConfig& out) {
+/// healthz and metrics.
+template <class Config>
+void read_server(Section section, Config& out) {
   section.text("address", out.address);
   section.boolean("bind-hard-fail", out.bind_hard_fail);
   section.done();
@@ -254,7 +256,8 @@ void read_config(Reader& reader, Section& top, std::optional<Mode> mode, Config&
   read_timeouts(top.section("timeouts"), out.timeouts);
   read_words(top, out);
   top.text("listen", out.listen);
-  read_healthz(top.section("healthz"), out.healthz);
+  read_server(top.section("healthz"), out.healthz);
+  read_server(top.section("metrics"), out.metrics);
   top.duration("sync-period", out.sync_period);
   read_min_sync_period(top, out.min_sync_period);
   read_conntrack(top.section("conntrack"), out.conntrack);
@@ -280,6 +283,16 @@ core::Result<Config> parse_noting_absent(std::string_view text, const std::strin
     return tl::make_unexpected(*reader.error());
   }
   return config;
+}
+
+const char* name_of(Mode mode) noexcept {
+  switch (mode) {
+    case Mode::kNftables:
+      return "nftables";
+    case Mode::kDpdk:
+      break;
+  }
+  return "dpdk";
 }
 
 core::Result<Mode> parse_mode(std::string_view word) {

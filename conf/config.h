@@ -163,6 +163,13 @@ struct HealthzConfig {
   bool operator==(const HealthzConfig&) const = default;
 };
 
+/// /metrics and /proxyMode of the node.
+struct MetricsConfig {
+  std::string address = "127.0.0.1:10249";  ///< forms: http::parse_bind_address(); empty: off
+  bool bind_hard_fail = false;              ///< a busy address ends the start
+  bool operator==(const MetricsConfig&) const = default;
+};
+
 /// The kernel's table of flows, in the kernel modes; rules CT-7..CT-9.
 struct ConntrackConfig {
   using Seconds = std::chrono::seconds;
@@ -193,6 +200,7 @@ struct Config {
   /// "unix:/path" or "127.0.0.1:port" / "[::1]:port" (any loopback address).
   std::string listen = "unix:/run/sluice/sluiced.sock";
   HealthzConfig healthz;
+  MetricsConfig metrics;
   /// Longest wait before a failed apply is retried; twice that and the node is unhealthy.
   std::chrono::seconds sync_period{30};
   /// Shortest time between two applies; empty: 1 s in kernel modes, else none.
@@ -214,6 +222,9 @@ struct Config {
 /// The same for text already read; `file` only names it in errors.
 [[nodiscard]] core::Result<Config> parse(std::string_view text, const std::string& file,
                                          std::optional<Mode> mode = std::nullopt);
+
+/// "dpdk", "nftables", ...
+[[nodiscard]] const char* name_of(Mode mode) noexcept;
 
 /// The mode of that name. Errors: no such mode, or one that is not built in; one line.
 [[nodiscard]] core::Result<Mode> parse_mode(std::string_view word);

@@ -228,6 +228,13 @@ class Lab:
                            f"{done.stdout}{done.stderr}".strip())
         return done
 
+    def wait_for_exec(self, process, comm):
+        """Waits until a process of popen() runs the program `comm`; its id."""
+        path = pathlib.Path(f"/proc/{process.pid}/comm")
+        self.wait(lambda: path.exists() and path.read_text().strip() == comm,
+                  f"{comm} does not run")
+        return process.pid
+
     def traffic(self, name, *args, timeout=120):
         """Runs traffic.py in a namespace; its JSON result as a dict."""
         return json.loads(self.run(name, PYTHON, TRAFFIC, *args, timeout=timeout).stdout)
@@ -303,13 +310,13 @@ class Lab:
                 f"state-dir: {self.dir}/state\n"
                 + ("tables: {connections: 65536}\n" if "tables:" not in extra else "") + extra)
 
-    def start_sluiced(self, workers=2, extra="", wait=30.0):
+    def start_sluiced(self, workers=2, extra="", wait=30.0, args=()):
         """Starts sluiced in the gateway and waits until it answers."""
         path = self.dir / "sluiced.yaml"
         path.write_text(self.config(workers, extra))
         (self.dir / "state").mkdir(exist_ok=True)
         with open(self.sluiced_log, "ab") as log:
-            self.sluiced = self.popen("gw", self.binaries / "sluiced", "--config", path,
+            self.sluiced = self.popen("gw", self.binaries / "sluiced", "--config", path, *args,
                                       stdout=log, stderr=log)
 
         def up():

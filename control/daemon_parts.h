@@ -6,6 +6,7 @@
 #include <string>
 
 #include "conf/config.h"
+#include "control/kernel_sink.h"
 #include "control/publish/publisher.h"
 #include "control/server/listen.h"
 #include "control/server/server.h"
@@ -43,10 +44,7 @@ struct PublisherStop {
 };
 
 /// Serves until a signal. Errors: one line; the host is left as it was.
-[[nodiscard]] core::Result<void> serve_dpdk(const conf::Config& config);
-[[nodiscard]] core::Result<void> serve_kernel(const conf::Config& config);
-
-/// Removes what kernel modes have made. Errors: one line.
-[[nodiscard]] core::Result<void> clean_up_kernel();
+[[nodiscard]] core::Result<void> serve_dpdk(const conf::Config& config, TakeOver take_over);
+[[nodiscard]] core::Result<void> serve_kernel(const conf::Config& config, TakeOver take_over);
 
 }  // namespace sluice::daemon

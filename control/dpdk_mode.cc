@@ -11,6 +11,7 @@
 #include "control/dpdk_settings.h"
 #include "control/health_side.h"
 #include "control/host_side.h"
+#include "control/metrics_side.h"
 #include "dataplane/dpdk/worker_group.h"
 #include "kni/exception/guard.h"
 #include "kni/exception/interface_setup.h"
@@ -50,7 +51,7 @@ core::Result<std::unique_ptr<dpdk::WorkerGroup>> make_group(const conf::Config& 
 
 }  // namespace
 
-core::Result<void> serve_dpdk(const conf::Config& config) {
+core::Result<void> serve_dpdk(const conf::Config& config, TakeOver) {
   if (const std::string missing = kni::missing_privilege(); !missing.empty()) {
     return tl::make_unexpected(core::Error{missing});
   }
@@ -81,6 +82,10 @@ core::Result<void> serve_dpdk(const conf::Config& config) {
   if (!health) {
     return tl::make_unexpected(health.error());
   }
+  auto metrics = MetricsSide::start(config, publisher, **health, {}, warn_line);
+  if (!metrics) {
+    return tl::make_unexpected(metrics.error());
+  }
   claim->reset();
   server::Server server(server_options(config), publisher, group->get());
   if (auto listening = server.start(); !listening) {
@@ -95,6 +100,7 @@ core::Result<void> serve_dpdk(const conf::Config& config) {
     return std::string((*group)->healthy() ? "" : "a worker ended by itself");
   });
   server.stop();
+  metrics->reset();
   health->reset();
   publisher.stop();
   (*host)->stop();

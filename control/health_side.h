@@ -23,6 +23,7 @@ class HealthSide {
 
   /// Where /healthz listens; 0: not yet. In the order of the configured addresses.
   [[nodiscard]] std::vector<std::uint16_t> ports() const { return server_->healthz_ports(); }
+  [[nodiscard]] http::AnswerCounts answers() const { return server_->counts(); }
 
  private:
   HealthSide(std::unique_ptr<http::HealthServer> server, const publish::Publisher& publisher)

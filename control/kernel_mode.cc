@@ -9,27 +9,16 @@
 
 #include "control/daemon_parts.h"
 #include "control/health_side.h"
+#include "control/metrics_side.h"
 #include "control/settings.h"
 #include "kni/conntrack/conntrack_sink.h"
 #include "kni/conntrack/sysctls.h"
 #include "kni/exception/mirror.h"
-#include "kni/nftables/nftables_sink.h"
 
 namespace sluice::daemon {
 namespace {
 
 constexpr std::chrono::seconds kMinSyncPeriod{1};  // SY-5
-
-core::Result<std::unique_ptr<kni::NftablesSink>> make_nftables(std::chrono::milliseconds period) {
-  auto kernel = kni::nft::open_kernel();
-  if (!kernel) {
-    return tl::make_unexpected(kernel.error());
-  }
-  kni::NftablesSink::Options options;
-  options.verify_within = period;
-  options.warn = warn_line;
-  return std::make_unique<kni::NftablesSink>(std::move(*kernel), std::move(options));
-}
 
 compile::HostState host_state(const std::vector<kni::HostAddress>& addresses) {
   compile::HostState state;
@@ -41,14 +30,14 @@ compile::HostState host_state(const std::vector<kni::HostAddress>& addresses) {
 
 }  // namespace
 
-core::Result<void> serve_kernel(const conf::Config& config) {
+core::Result<void> serve_kernel(const conf::Config& config, TakeOver take_over) {
   auto claim = claim_listen(config.listen);
   if (!claim) {
     return tl::make_unexpected(claim.error());
   }
-  auto nftables = make_nftables(config.sync_period);
-  if (!nftables) {
-    return tl::make_unexpected(nftables.error());
+  auto adapter = make_kernel_sink(config.mode, {config.sync_period, take_over});
+  if (!adapter) {
+    return tl::make_unexpected(adapter.error());
   }
   auto conntrack = kni::open_conntrack();
   if (!conntrack) {
@@ -57,7 +46,7 @@ core::Result<void> serve_kernel(const conf::Config& config) {
   if (auto done = kni::apply_conntrack_sysctls(conntrack_settings(config.conntrack)); !done) {
     return done;
   }
-  kni::ConntrackSink sink(**nftables, std::move(*conntrack), warn_line);
+  kni::ConntrackSink sink(*adapter->sink, std::move(*conntrack), warn_line);
   publish::Publisher publisher(publisher_options(config),
                                {{.sink = &sink,
                                  .min_sync_period = config.min_sync_period.value_or(kMinSyncPeriod),
@@ -81,27 +70,26 @@ core::Result<void> serve_kernel(const conf::Config& config) {
   if (!health) {
     return tl::make_unexpected(health.error());
   }
+  auto metrics =
+      MetricsSide::start(config, publisher, **health, {adapter->metrics, &sink}, warn_line);
+  if (!metrics) {
+    return tl::make_unexpected(metrics.error());
+  }
   publisher.start();
   claim->reset();
   server::Server server(server_options(config), publisher, nullptr);
   if (auto listening = server.start(); !listening) {
     return listening;
   }
-  spdlog::info("sluiced {}: mode nftables, serving on {}", kVersion, server.address());
+  spdlog::info("sluiced {}: mode {}, serving on {}", kVersion, conf::name_of(config.mode),
+               server.address());
 
   core::Result<void> ended = wait_for_end(publisher, [] { return std::string(); });
   server.stop();
+  metrics->reset();
   health->reset();
   mirror.stop();
   return ended;
-}
-
-core::Result<void> clean_up_kernel() {
-  auto nftables = make_nftables({});
-  if (!nftables) {
-    return tl::make_unexpected(nftables.error());
-  }
-  return (*nftables)->cleanup();
 }
 
 }  // namespace sluice::daemon

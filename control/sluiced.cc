@@ -47,12 +47,12 @@ void start_log(conf::LogLevel level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-core::Result<void> serve(const conf::Config& config) {
-  if (config.mode == conf::Mode::kNftables) {
-    return serve_kernel(config);
+core::Result<void> serve(const conf::Config& config, TakeOver take_over) {
+  if (config.mode != conf::Mode::kDpdk) {
+    return serve_kernel(config, take_over);
   }
 #ifdef SLUICE_WITH_DPDK
-  return serve_dpdk(config);
+  return serve_dpdk(config, take_over);
 #else
   return tl::make_unexpected(
       core::Error{"this sluiced is built without DPDK; use --mode nftables"});
@@ -67,13 +67,22 @@ int clean_up() {
   return EXIT_SUCCESS;
 }
 
-int run(const std::string& file, std::optional<conf::Mode> mode, bool check_only) {
-  const auto config = conf::load(file, mode);
+/// The command line.
+struct Arguments {
+  std::string file = "/etc/sluice/sluiced.yaml";
+  std::optional<conf::Mode> mode;
+  TakeOver take_over = TakeOver::kNothing;
+  bool check_only = false;
+};
+
+int run(const Arguments& arguments) {
+  const std::string& file = arguments.file;
+  const auto config = conf::load(file, arguments.mode);
   if (!config) {
     std::fprintf(stderr, "sluiced: %s\n", config.error().message.c_str());
     return kExitBadConfiguration;
   }
-  if (check_only) {
+  if (arguments.check_only) {
     std::printf("%s: good\n", file.c_str());
     return EXIT_SUCCESS;
   }
@@ -81,7 +90,7 @@ int run(const std::string& file, std::optional<conf::Mode> mode, bool check_only
   std::signal(SIGPIPE, SIG_IGN);
   const sigset_t signals = end_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  if (const auto served = serve(*config); !served) {
+  if (const auto served = serve(*config, arguments.take_over); !served) {
     std::fprintf(stderr, "sluiced: %s\n", served.error().message.c_str());
     return kExitFailure;
   }
@@ -93,13 +102,16 @@ int run(const std::string& file, std::optional<conf::Mode> mode, bool check_only
 
 int main(int argc, char** argv) {
   CLI::App app{"Sluice node daemon"};
-  std::string file = "/etc/sluice/sluiced.yaml";
-  bool check = false;
+  sluice::daemon::Arguments arguments;
   bool cleanup = false;
   std::string mode;
-  app.add_option("--config", file, "configuration file")->capture_default_str();
-  app.add_flag("--check", check, "only say whether the configuration is good");
+  std::string take_over;
+  app.add_option("--config", arguments.file, "configuration file")->capture_default_str();
+  app.add_flag("--check", arguments.check_only, "only say whether the configuration is good");
   app.add_option("--mode", mode, "dpdk or nftables; wins over the file");
+  app.add_option("--take-over", take_over,
+                 "kube-proxy: its rules are removed when ours are in force; it must have ended")
+      ->check(CLI::IsMember({"kube-proxy"}));
   app.add_flag("--cleanup", cleanup, "remove what the kernel modes have made, and end");
   app.set_version_flag("--version", std::string("sluiced ") + sluice::daemon::kVersion);
   try {
@@ -110,14 +122,16 @@ int main(int argc, char** argv) {
   if (cleanup) {
     return sluice::daemon::clean_up();
   }
-  std::optional<sluice::conf::Mode> given;
   if (!mode.empty()) {
     const auto parsed = sluice::conf::parse_mode(mode);
     if (!parsed) {
       std::fprintf(stderr, "sluiced: --mode: %s\n", parsed.error().message.c_str());
       return sluice::daemon::kExitBadConfiguration;
     }
-    given = *parsed;
+    arguments.mode = *parsed;
   }
-  return sluice::daemon::run(file, given, check);
+  if (!take_over.empty()) {
+    arguments.take_over = sluice::daemon::TakeOver::kKubeProxy;
+  }
+  return sluice::daemon::run(arguments);
 }

@@ -51,8 +51,10 @@ void HealthFeed::pass_on(const publish::Standing& before, const publish::Standin
   }
   const publish::Health health = publisher_.health();
   server_.set_broken(health.reason);
-  const bool synced = now.in_force.table != nullptr &&
-                      (now.in_force != before.in_force || now.source != before.source);
+  const bool recovered = before.failing && !now.failing;
+  const bool synced =
+      now.in_force.table != nullptr && !now.failing &&
+      (now.in_force != before.in_force || now.source != before.source || recovered);
   if (synced) {
     server_.succeeded(source_of(now.source), now.in_force.version,
                       node_port_binds(now.in_force.table->node()), now.in_force.health_ports.items());

@@ -9,7 +9,6 @@
 namespace sluice::http {
 namespace {
 
-constexpr std::chrono::seconds kRetry{5};  // H-14
 constexpr int kOk = 200;
 
 Moment real_now() {
@@ -19,11 +18,9 @@ Moment real_now() {
 }  // namespace
 
 HealthServer::HealthServer(Options options)
-    : options_(std::move(options)), tracker_(options_.tracker, options_.clock()) {
-  for (const core::IpAddress& address : options_.healthz.addresses) {
-    places_.push_back({address, std::nullopt, ""});
-  }
-}
+    : options_(std::move(options)),
+      tracker_(options_.tracker, options_.clock()),
+      listening_(options_.healthz, "healthz", options_.warn) {}
 
 HealthServer::~HealthServer() {
   // The thread first: its tick and its handlers use everything else.
@@ -59,31 +56,13 @@ core::Result<std::unique_ptr<HealthServer>> HealthServer::create(Options options
 
 /// Call with the lock held.
 core::Result<void> HealthServer::try_listen() {
-  core::Result<void> result;
-  last_try_ = now().steady;
-  for (Place& place : places_) {
-    if (place.listener) {
-      continue;
-    }
-    auto listener = server_->listen(place.address, options_.healthz.port,
-                                    [this](const Request& request) { return answer(request); });
-    if (listener) {
-      place.listener = *listener;
-      place.last_error.clear();
-      continue;
-    }
-    if (options_.warn && place.last_error != listener.error().message) {
-      options_.warn("healthz: " + listener.error().message);
-    }
-    place.last_error = listener.error().message;
-    result = tl::unexpected(listener.error());
-  }
-  return result;
+  return listening_.try_all(
+      *server_, [this](const Request& request) { return answer(request); }, now().steady);
 }
 
 void HealthServer::retry_if_due() {
   const std::lock_guard lock(mutex_);
-  if (now().steady - last_try_ >= kRetry) {
+  if (listening_.due(now().steady)) {
     static_cast<void>(try_listen());  // what fails is told by warn and tried again
   }
 }
@@ -128,11 +107,7 @@ AnswerCounts HealthServer::counts() const {
 
 std::vector<std::uint16_t> HealthServer::healthz_ports() const {
   const std::lock_guard lock(mutex_);
-  std::vector<std::uint16_t> out;
-  for (const Place& place : places_) {
-    out.push_back(place.listener ? place.listener->port : std::uint16_t{0});
-  }
-  return out;
+  return listening_.ports();
 }
 
 }  // namespace sluice::http

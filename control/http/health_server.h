@@ -5,13 +5,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "control/http/bind_address.h"
 #include "control/http/health_tracker.h"
 #include "control/http/http_server.h"
+#include "control/http/listening.h"
 #include "control/http/service_health.h"
 
 namespace sluice::http {
@@ -68,11 +68,6 @@ class HealthServer {
   [[nodiscard]] std::vector<std::uint16_t> healthz_ports() const;
 
  private:
-  struct Place {
-    core::IpAddress address;
-    std::optional<HttpServer::Listener> listener;
-    std::string last_error;
-  };
   explicit HealthServer(Options options);
   [[nodiscard]] Moment now() const { return options_.clock(); }
   Response answer(const Request& request);
@@ -83,8 +78,7 @@ class HealthServer {
   HealthTracker tracker_;
   std::array<std::atomic<std::uint64_t>, 4> counts_{};  ///< healthz 200, 503, livez 200, 503
   mutable std::mutex mutex_;                            ///< guards what follows
-  std::vector<Place> places_;
-  std::chrono::steady_clock::time_point last_try_;
+  Listening listening_;
   std::vector<BindFailure> told_;  ///< by the last succeeded()
   /// Ends before what its handlers use; null only while create() runs.
   std::unique_ptr<HttpServer> server_;

@@ -178,6 +178,7 @@ class Publisher::Impl {
       if (runner == runners_.front() || applied.version < standing.in_force.version) {
         standing.in_force = std::move(applied);
       }
+      standing.failing = standing.failing || !runner->status().last_error.empty();
     }
     return standing;
   }
@@ -215,7 +216,9 @@ class Publisher::Impl {
     const bool first = source_ == Status::Source::kNone;
     source_ = source;
     first_ = first_ || first;
-    board_.count_change(!changes.empty() || first);
+    totals_.services += changes.services.size();
+    totals_.endpoint_slices += changes.slices.size();
+    board_.count_change(!changes.empty() || first, totals_);
     taken_ = std::move(changes);
     return {maker_.state().version, !taken_.empty(), {}, {}};
   }
@@ -304,7 +307,7 @@ class Publisher::Impl {
     // Without a table of this state (it does not compile) the sinks keep what they have.
     if (auto newest = board_.table(); newest != nullptr && maker_.last_reason().empty()) {
       for (auto& runner : runners_) {
-        runner->want({newest, version_now, maker_.health_ports()});
+        runner->want({newest, version_now, maker_.health_ports(), totals_});
       }
     }
     progress_.notify();
@@ -355,6 +358,7 @@ class Publisher::Impl {
   Status::Source source_ = Status::Source::kNone;
   bool first_ = false;      ///< the first snapshot is to be compiled, also when it is empty
   model::ChangeSet taken_;  ///< by the command that runs
+  ChangeTotals totals_;
   std::vector<Waiting> answers_;
   StateMirror mirror_;
 

@@ -37,6 +37,7 @@ void SinkRunner::want(Edition edition) {
       applied_ = edition;
     } else {
       limiter_.request();
+      status_.last_queued = std::chrono::system_clock::now();
     }
     wanted_ = std::move(edition);
   }
@@ -99,6 +100,7 @@ void SinkRunner::apply_once(std::unique_lock<std::mutex>& lock) {
     status_.applied_version = applied_.version;
     status_.applied_generation = applied_.table->generation();
     ++status_.applies;
+    status_.last_success = std::chrono::system_clock::now();
     status_.last_error.clear();
     status_.unsupported = std::move(result->unsupported);
   } else {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -13,11 +14,19 @@
 
 namespace sluice::publish {
 
+/// Objects that changed since the start, each as often as it did.
+struct ChangeTotals {
+  std::uint64_t services = 0;
+  std::uint64_t endpoint_slices = 0;
+  bool operator==(const ChangeTotals&) const = default;
+};
+
 /// A table and the state it stands for.
 struct Edition {
   core::TablePtr table;       ///< null: none
   std::uint64_t version = 0;  ///< of the cluster state
   HealthPorts health_ports;
+  ChangeTotals changes;  ///< that are in it
   bool operator==(const Edition&) const = default;
 };
 
@@ -30,6 +39,8 @@ struct SinkStatus {
   std::uint64_t applies = 0;             ///< successful
   std::uint64_t failures = 0;
   std::string last_error;  ///< "" after a success
+  std::chrono::system_clock::time_point last_queued;   ///< an apply was asked for; epoch: never
+  std::chrono::system_clock::time_point last_success;  ///< epoch: never
   bool alive = true;       ///< false: its thread ended, health fails
   std::vector<core::Unsupported> unsupported;
 };

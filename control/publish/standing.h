@@ -43,6 +43,7 @@ struct Status {
   std::uint64_t generation = 0;  ///< of the newest table
   std::size_t services = 0, endpoint_slices = 0, nodes = 0, service_cidrs = 0;
   std::uint64_t changes = 0;  ///< that had an effect
+  ChangeTotals changed_objects;
   std::uint64_t no_effective_change = 0;
   std::uint64_t refused = 0;
   std::uint64_t compile_failures = 0;
@@ -66,9 +67,11 @@ struct Standing {
   core::TablePtr wanted;                    ///< the newest table
   Edition in_force;                         ///< of the sink that is farthest behind
   std::shared_ptr<const model::Node> node;  ///< this node's object; null: unknown
+  /// The last apply of a sink failed: what is in force may not be what it was.
+  bool failing = false;
   /// Something received is not in force everywhere.
   [[nodiscard]] bool behind() const {
-    return version != in_force.version || wanted != in_force.table;
+    return failing || version != in_force.version || wanted != in_force.table;
   }
   bool operator==(const Standing&) const = default;
 };

@@ -27,8 +27,9 @@ void StatusBoard::count_refused() {
   ++status_.refused;
 }
 
-void StatusBoard::count_change(bool effective) {
+void StatusBoard::count_change(bool effective, const ChangeTotals& totals) {
   const std::lock_guard lock(mutex_);
+  status_.changed_objects = totals;
   effective ? ++status_.changes : ++status_.no_effective_change;
 }
 

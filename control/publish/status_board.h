@@ -16,7 +16,7 @@ namespace sluice::publish {
 class StatusBoard {
  public:
   void count_refused();
-  void count_change(bool effective);
+  void count_change(bool effective, const ChangeTotals& totals);
   /// After a round. @param table  null: the one before stays.
   /// @return whether it or the version is another one.
   bool show(Status::Source source, std::uint64_t version, const TableMaker& maker,

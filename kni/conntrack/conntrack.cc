@@ -84,6 +84,7 @@ class NetlinkConntrack : public Conntrack {
         const bool gone =
             nfct_query(change_.get(), NFCT_Q_DESTROY, flow.get()) == 0 || errno == ENOENT;
         ++(gone ? result.removed : result.failed);
+        result.removed_v6 += gone && !v4 ? 1 : 0;
       }
     }
     return result;

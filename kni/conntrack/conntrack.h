@@ -13,6 +13,7 @@ namespace sluice::kni {
 struct SweepResult {
   std::uint64_t seen = 0;
   std::uint64_t removed = 0;
+  std::uint64_t removed_v6 = 0;  ///< of `removed`
   std::uint64_t failed = 0;  ///< could not be removed; not tried again (CT-5)
 };
 

@@ -1,7 +1,11 @@
 #include "kni/conntrack/conntrack_sink.h"
 
+#include <string>
+
 namespace sluice::kni {
 namespace {
+
+using core::MetricKind;
 
 bool has_udp(const core::ForwardingTable& table) {
   for (std::uint32_t i = 0; i < table.slot_limit(); ++i) {
@@ -31,8 +35,10 @@ core::Result<core::ApplyReport> ConntrackSink::apply(const core::TablePtr& table
 
 void ConntrackSink::remove_stale(const core::ForwardingTable& table) {
   ++counters_.passes;
+  const auto began = Clock::now();
   const auto result = conntrack_->remove_udp(
       [&](const core::UdpFlow& flow) { return core::is_stale(table, flow); });
+  durations_.record(Clock::now() - began);
   if (!result) {
     ++counters_.failed;
     if (warn_) {
@@ -41,10 +47,42 @@ void ConntrackSink::remove_stale(const core::ForwardingTable& table) {
     return;
   }
   counters_.removed += result->removed;
+  counters_.removed_v6 += result->removed_v6;
   counters_.failed += result->failed;
   if (result->failed != 0 && warn_) {
     warn_("conntrack: " + std::to_string(result->failed) + " stale UDP flows could not be removed");
   }
+}
+
+void ConntrackSink::collect(core::MetricVisitor& out) const {
+  const auto number = [&](MetricKind kind, const char* name, const char* help,
+                          const std::string& label, std::uint64_t value) {
+    out.number(kind, name, help, label, static_cast<double>(value));
+  };
+  const std::uint64_t removed_v6 = counters_.removed_v6;
+  for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
+    const std::string label = core::family_label(family);
+    const bool v4 = family == core::Family::kIpv4;
+    out.durations("kubeproxy_conntrack_reconciler_sync_duration_seconds",
+                  "Duration of the search for stale UDP flows.", label, durations_);
+    number(MetricKind::kCounter, "kubeproxy_conntrack_reconciler_deleted_entries_total",
+           "Stale UDP flows removed.", label, v4 ? counters_.removed - removed_v6 : removed_v6);
+  }
+  number(MetricKind::kCounter, "sluice_conntrack_failures_total",
+         "Flows that could not be removed, and searches that failed.", "", counters_.failed);
+  const auto fill = read_conntrack_fill();
+  if (!fill) {
+    return;
+  }
+  number(MetricKind::kGauge, "sluice_conntrack_entries", "Flows in the kernel's table.", "",
+         fill->entries);
+  number(MetricKind::kGauge, "sluice_conntrack_max", "Flows it may have.", "", fill->max);
+  number(MetricKind::kCounter, "sluice_conntrack_insert_failed_total",
+         "Flows the kernel could not insert.", "", fill->insert_failed);
+  number(MetricKind::kCounter, "sluice_conntrack_drop_total",
+         "Packets dropped because the table was full.", "", fill->drop);
+  number(MetricKind::kCounter, "sluice_conntrack_early_drop_total",
+         "Flows ended to make room for others.", "", fill->early_drop);
 }
 
 }  // namespace sluice::kni

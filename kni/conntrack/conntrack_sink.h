@@ -1,11 +1,13 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "dataplane/core/metrics.h"
 #include "kni/conntrack/conntrack.h"
 
 namespace sluice::kni {
@@ -14,15 +16,17 @@ namespace sluice::kni {
 struct ConntrackCounters {
   std::atomic<std::uint64_t> passes{0};
   std::atomic<std::uint64_t> removed{0};
+  std::atomic<std::uint64_t> removed_v6{0};  ///< of `removed`
   std::atomic<std::uint64_t> failed{0};  ///< flows that could not be removed, and passes
 };
 
 /// A kernel adapter with the removal of stale UDP flows behind each successful apply that changed
 /// the endpoints of a Service with UDP (CT-1); the first apply counts as such a change. A pass that
 /// fails is told and counted, and is no failure of the apply. Thread: one, but counters.
-class ConntrackSink : public core::TableSink {
+class ConntrackSink : public core::TableSink, public core::MetricSource {
  public:
   using Warn = std::function<void(const std::string&)>;
+  using Clock = std::chrono::steady_clock;
 
   /// @param sink  borrowed; outlives this. @param warn  takes a line for the log; may be empty.
   ConntrackSink(core::TableSink& sink, std::unique_ptr<Conntrack> conntrack, Warn warn)
@@ -33,6 +37,8 @@ class ConntrackSink : public core::TableSink {
   core::Result<void> cleanup() override { return sink_.cleanup(); }
 
   [[nodiscard]] const ConntrackCounters& counters() const noexcept { return counters_; }
+  /// With how full the kernel's table of flows is. Thread: any.
+  void collect(core::MetricVisitor& out) const override;
 
  private:
   void remove_stale(const core::ForwardingTable& table);
@@ -41,6 +47,7 @@ class ConntrackSink : public core::TableSink {
   std::unique_ptr<Conntrack> conntrack_;
   Warn warn_;
   ConntrackCounters counters_;
+  core::DurationHistogram durations_;  ///< of passes, which are over both families
   core::TablePtr applied_;
 };
 

@@ -30,6 +30,10 @@ struct FreeSet {
   void operator()(nftnl_set* s) const noexcept { nftnl_set_free(s); }
 };
 
+std::string table_text(core::Family family, const std::string& name) {
+  return std::string(family == core::Family::kIpv4 ? "ip " : "ip6 ") + name + " table ";
+}
+
 std::string name_of(core::Family family, const char* kind, const std::string& name) {
   return std::string(family == core::Family::kIpv4 ? "ip " : "ip6 ") + kTable + " " + kind + " " +
          name;
@@ -238,15 +242,15 @@ std::uint32_t set_flags(SetSpec::Kind kind) noexcept {
   return NFT_SET_EVAL | NFT_SET_TIMEOUT;
 }
 
-void encode_table(Batch& batch, core::Family family) {
-  batch.begin(NFT_MSG_NEWTABLE, family, NLM_F_CREATE, name_of(family, "table", ""));
-  batch.put_text(NFTA_TABLE_NAME, kTable);
+void encode_table(Batch& batch, core::Family family, const std::string& name) {
+  batch.begin(NFT_MSG_NEWTABLE, family, NLM_F_CREATE, table_text(family, name));
+  batch.put_text(NFTA_TABLE_NAME, name);
   batch.end();
 }
 
-void encode_table_end(Batch& batch, core::Family family) {
-  batch.begin(NFT_MSG_DELTABLE, family, 0, name_of(family, "table", ""));
-  batch.put_text(NFTA_TABLE_NAME, kTable);
+void encode_table_end(Batch& batch, core::Family family, const std::string& name) {
+  batch.begin(NFT_MSG_DELTABLE, family, 0, table_text(family, name));
+  batch.put_text(NFTA_TABLE_NAME, name);
   batch.end();
 }
 

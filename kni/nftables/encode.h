@@ -5,10 +5,10 @@
 
 namespace sluice::kni::nft {
 
-/// Appends our table of one family; it may exist.
-void encode_table(Batch& batch, core::Family family);
-/// Appends the end of our table, which must exist then.
-void encode_table_end(Batch& batch, core::Family family);
+/// Appends a table of one family; it may exist.
+void encode_table(Batch& batch, core::Family family, const std::string& name = kTable);
+/// Appends the end of a table, which must exist then.
+void encode_table_end(Batch& batch, core::Family family, const std::string& name = kTable);
 /// Appends what a plan says, in its order.
 /// @param remembering  sets that rules fill, in both tables behind it: the more, the smaller the
 /// new ones are, because the kernel takes memory for the whole size at once.

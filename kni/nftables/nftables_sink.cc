@@ -18,18 +18,6 @@ namespace {
 constexpr int kTriesWithGeneration = 2;
 const std::vector<core::Unsupported> kNothing;
 
-/// Both tables and what the plans say, as one transaction.
-nft::Batch make_batch(const nft::Plan& v4, const nft::Plan& v6, std::size_t remembering,
-                      std::optional<std::uint32_t> generation) {
-  nft::Batch batch(generation);
-  for (const nft::Plan* plan : {&v4, &v6}) {
-    nft::encode_table(batch, plan->family);
-    nft::encode(batch, *plan, remembering);
-  }
-  batch.finish();
-  return batch;
-}
-
 /// Sets that rules fill.
 std::size_t remembering_sets(const nft::Rulesets& rulesets) {
   std::size_t count = 0;
@@ -99,12 +87,20 @@ Result<core::ApplyReport> NftablesSink::apply(const core::TablePtr& table) {
   if (in_force_ == table) {
     return report(*table);
   }
-  const Result<void> done = in_force_ == nullptr ? sync_all(*table) : sync_change(*table);
-  if (!done) {
+  if (const Result<void> done = sync(*table); !done) {
     return fail(done.error());
   }
   in_force_ = table;
   return report(*table);
+}
+
+Result<void> NftablesSink::sync(const core::ForwardingTable& table) {
+  const auto began = options_.clock();
+  const std::uint64_t full_before = counters_.full_syncs;
+  const bool full = in_force_ == nullptr;
+  Result<void> done = full ? sync_all(table) : sync_change(table);
+  durations_.record(full || counters_.full_syncs != full_before, options_.clock() - began);
+  return done;
 }
 
 /// @return whether it is in force; false: others committed in between.
@@ -138,7 +134,7 @@ Result<bool> NftablesSink::write_all(const nft::Rendered& wanted, bool with_gene
   }
   const nft::Plan v4 = nft::make_plan(present->v4, wanted.rulesets.v4);
   const nft::Plan v6 = nft::make_plan(present->v6, wanted.rulesets.v6);
-  if (v4.empty() && v6.empty()) {
+  if (v4.empty() && v6.empty() && options_.replaces.empty()) {
     generation_ = *generation;
     return true;
   }
@@ -154,24 +150,45 @@ Result<bool> NftablesSink::write_all(const nft::Rendered& wanted, bool with_gene
   return send(v4, v6, remembering_sets(wanted.rulesets), with_generation);
 }
 
+/// Both tables and what the plans say, as one transaction. @param last  it brings them into effect.
+nft::Batch NftablesSink::make_batch(const nft::Plan& v4, const nft::Plan& v6,
+                                    std::size_t remembering, bool with_generation,
+                                    bool last) const {
+  nft::Batch batch(with_generation ? std::optional(generation_) : std::nullopt);
+  for (const nft::Plan* plan : {&v4, &v6}) {
+    nft::encode_table(batch, plan->family);
+    nft::encode(batch, *plan, remembering);
+    for (const std::string& other : last ? options_.replaces : std::vector<std::string>{}) {
+      nft::encode_table(batch, plan->family, other);  // so that there is one to remove
+      nft::encode_table_end(batch, plan->family, other);
+    }
+  }
+  batch.finish();
+  return batch;
+}
+
 /// New chains first, unless there is nothing yet; then everything else.
 Result<bool> NftablesSink::send(nft::Plan v4, nft::Plan v6, std::size_t remembering,
                                 bool with_generation) {
-  const auto number = [&] { return with_generation ? std::optional(generation_) : std::nullopt; };
   partly_sent_ = false;
   const bool fresh = handles_ == nft::TableHandles{};
   if (!fresh) {
     const nft::Plan first4 = nft::take_first(v4);
     const nft::Plan first6 = nft::take_first(v6);
     if (!first4.empty() || !first6.empty()) {
-      const auto done = commit(make_batch(first4, first6, remembering, number()), generation_);
+      const auto done = commit(
+          make_batch(first4, first6, remembering, with_generation, false), generation_);
       if (!done || !*done) {
         return done;
       }
       partly_sent_ = true;
     }
   }
-  return commit(make_batch(v4, v6, remembering, number()), generation_);
+  auto done = commit(make_batch(v4, v6, remembering, with_generation, true), generation_);
+  if (done && *done) {
+    options_.replaces.clear();
+  }
+  return done;
 }
 
 Result<void> NftablesSink::sync_all(const core::ForwardingTable& table) {
@@ -283,6 +300,27 @@ void NftablesSink::tell(const std::vector<core::Unsupported>& before,
       options_.warn("service " + line.service_port + ": " + line.what);
     }
   }
+}
+
+void NftablesSink::collect(core::MetricVisitor& out) const {
+  const auto counter = [&](const char* name, const char* help, const std::string& label,
+                           std::uint64_t value) {
+    out.number(core::MetricKind::kCounter, name, help, label, static_cast<double>(value));
+  };
+  for (const Family family : {Family::kIpv4, Family::kIpv6}) {  // one transaction for both
+    const std::string label = core::family_label(family);
+    durations_.collect(out, family);
+    counter("kubeproxy_sync_proxy_rules_nftables_sync_failures_total", "Transactions that failed.",
+            label, counters_.sync_failures);
+    counter("kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total",
+            "Failed deletions of stale chains: none, they are part of the transaction.", label, 0);
+  }
+  counter("sluice_nftables_conflicts_total", "Transactions refused because others committed.", "",
+          counters_.conflicts);
+  counter("sluice_nftables_foreign_commits_total", "Commits of others.", "",
+          counters_.foreign_commits);
+  counter("sluice_nftables_repairs_total", "Times our tables had been changed from outside.", "",
+          counters_.repairs);
 }
 
 core::ApplyReport NftablesSink::report(const core::ForwardingTable& table) const {

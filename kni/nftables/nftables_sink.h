@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "dataplane/core/metrics.h"
 #include "dataplane/core/sink.h"
 #include "kni/nftables/kernel.h"
 #include "kni/nftables/plan.h"
@@ -39,12 +41,15 @@ struct NftablesCounters {
 };
 
 /// Writes tables into the kernel's nftables. Thread: one, but counters.
-class NftablesSink : public core::TableSink {
+class NftablesSink : public core::TableSink, public core::MetricSource {
  public:
   using Clock = std::chrono::steady_clock;
   struct Options {
     /// Longest time after which a foreign commit is followed by a look at our tables.
     std::chrono::milliseconds verify_within{30000};
+    /// Tables of another proxy, by name, in both families: they go in the transaction that brings
+    /// ours into effect for the first time. They may be absent.
+    std::vector<std::string> replaces;
     std::function<void(const std::string&)> warn;  ///< takes a line for the log; may be empty
     std::function<Clock::time_point()> clock = [] { return Clock::now(); };
   };
@@ -60,8 +65,11 @@ class NftablesSink : public core::TableSink {
   /// What service ports share in the tables in force, for those who check the kernel.
   [[nodiscard]] const nft::SharesOfBoth& shares() const noexcept { return shares_; }
   [[nodiscard]] const NftablesCounters& counters() const noexcept { return counters_; }
+  /// Thread: any.
+  void collect(core::MetricVisitor& out) const override;
 
  private:
+  core::Result<void> sync(const core::ForwardingTable& table);
   core::Result<void> look_around(const core::ForwardingTable* wanted);
   core::Result<void> sync_all(const core::ForwardingTable& table);
   core::Result<void> sync_change(const core::ForwardingTable& table);
@@ -70,6 +78,9 @@ class NftablesSink : public core::TableSink {
   core::Result<bool> commit(const nft::Batch& batch, std::uint32_t generation);
   core::Result<bool> send(nft::Plan v4, nft::Plan v6, std::size_t remembering,
                           bool with_generation);
+  [[nodiscard]] nft::Batch make_batch(const nft::Plan& v4, const nft::Plan& v6,
+                                      std::size_t remembering, bool with_generation,
+                                      bool last) const;
   void suspect();
   void tell(const std::vector<core::Unsupported>& before,
             const std::vector<core::Unsupported>& now) const;
@@ -78,6 +89,7 @@ class NftablesSink : public core::TableSink {
   std::unique_ptr<nft::Kernel> kernel_;
   Options options_;
   NftablesCounters counters_;
+  core::SyncDurations durations_;
   core::TablePtr in_force_;  ///< null: unknown
   nft::SharesOfBoth shares_;
   std::size_t remembering_ = 0;  ///< sets that rules fill

@@ -143,6 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"healthz: {address: localhost:1}\n", "f.yaml:2: healthz.address: ", "IP address"},
         Mistake{"healthz: {address: '10.0.0.1:0'}\n", "f.yaml:2: healthz.address: ", "PORT"},
         Mistake{"healthz: {address: '10.0.0.1:x'}\n", "f.yaml:2: healthz.address: ", "PORT"},
+        Mistake{"metrics: {address: localhost:1}\n", "f.yaml:2: metrics.address: ", "IP address"},
         Mistake{"healthz: {bind-hard-fail: 1}\n", "f.yaml:2: healthz.bind-hard-fail: ", "true"},
         Mistake{"healthz: {port: 1}\n", "f.yaml:2: healthz.port: ", "known here: address"},
         Mistake{"healthz: 0.0.0.0:1\n", "f.yaml:2: healthz: ", "indented"},

@@ -49,6 +49,13 @@ TEST(Config, ReadsHealthz) {
   EXPECT_EQ(good("sync-period: 1m\n").sync_period, seconds(60));
 }
 
+// AD-1, H-14
+TEST(Config, ReadsMetrics) {
+  EXPECT_EQ(good("").metrics, (MetricsConfig{"127.0.0.1:10249", false}));
+  EXPECT_EQ(good("metrics: {address: ':9', bind-hard-fail: true}\n").metrics,
+            (MetricsConfig{":9", true}));
+}
+
 struct DeviceCase {
   const char* text;
   DeviceKind kind;

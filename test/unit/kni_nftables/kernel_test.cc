@@ -93,6 +93,25 @@ TEST_F(NftablesKernel, HoldsWhatATableMeans) {
   EXPECT_EQ(sink_->counters().full_syncs, 1u);
 }
 
+TEST_F(NftablesKernel, TablesOfAnotherProxyGoWhenOursComeIntoForceAndNotBefore) {
+  ASSERT_EQ(run("nft add table ip kube-proxy && nft 'add chain ip kube-proxy services' && "
+                "nft add table ip other"),
+            0);
+  TableSource source;
+  fill_small_cluster(source);
+  const auto table = source.make();
+  apply(table);  // as an earlier run without taking over
+  ASSERT_THAT(output("nft list tables"), HasSubstr("kube-proxy"));
+
+  NftablesSink::Options options;
+  options.replaces = {"kube-proxy"};
+  sink_ = std::make_unique<NftablesSink>(std::move(*nft::open_kernel()), std::move(options));
+  apply(table);
+
+  EXPECT_EQ(output("nft list tables"), "table ip other\ntable ip sluice\ntable ip6 sluice\n");
+  EXPECT_TRUE(kernel_has(*table));
+}
+
 TEST_F(NftablesKernel, ItsListingIsReadableAndLoadsAgain) {
   TableSource source;
   fill_small_cluster(source);

@@ -52,6 +52,20 @@ class FakeKernel : public nft::Kernel {
   State& s_;
 };
 
+/// What a source says; of durations their number.
+struct Numbers : core::MetricVisitor {
+  void number(core::MetricKind, std::string_view name, std::string_view, std::string_view labels,
+              double value) override {
+    at[std::string(name) + "{" + std::string(labels) + "}"] = value;
+  }
+  void durations(std::string_view name, std::string_view, std::string_view labels,
+                 const core::DurationHistogram& histogram) override {
+    at[std::string(name) + "{" + std::string(labels) + "}"] =
+        static_cast<double>(histogram.count());
+  }
+  std::map<std::string, double> at;
+};
+
 class NftablesSinkTest : public testing::Test {
  protected:
   NftablesSinkTest() : sink_(std::make_unique<FakeKernel>(kernel_), {}) {
@@ -136,6 +150,19 @@ TEST_F(NftablesSinkTest, WithoutAChangeNothingIsSent) {
   const int commits = kernel_.commits;
   ASSERT_TRUE(sink_.apply(first_));
   EXPECT_EQ(kernel_.commits, commits);
+}
+
+TEST_F(NftablesSinkTest, FailuresAreNumbersOfBothFamilies) {
+  kernel_.errors = {EBUSY};
+  ASSERT_FALSE(sink_.apply(first_));
+  Numbers numbers;
+  sink_.collect(numbers);
+  const std::string name = "kubeproxy_sync_proxy_rules_nftables_sync_failures_total";
+  EXPECT_EQ(numbers.at[name + "{ip_family=\"IPv4\"}"], 1);
+  EXPECT_EQ(numbers.at[name + "{ip_family=\"IPv6\"}"], 1);
+  EXPECT_EQ(numbers.at["kubeproxy_sync_full_proxy_rules_duration_seconds{ip_family=\"IPv4\"}"], 1);
+  EXPECT_EQ(numbers.at["kubeproxy_sync_partial_proxy_rules_duration_seconds{ip_family=\"IPv4\"}"],
+            0);
 }
 
 TEST_F(NftablesSinkTest, AKernelThatCannotBeAskedIsAFailureNotACrash) {

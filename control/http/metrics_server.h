@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "control/http/bind_address.h"
+#include "control/http/http_server.h"
+#include "control/http/listening.h"
+#include "dataplane/core/metrics.h"
+
+namespace sluice::http {
+
+inline constexpr std::uint16_t kMetricsPort = 10249;                // AD-1
+inline constexpr const char* kMetricsAddress = "127.0.0.1:10249";  // AD-1
+
+// The admin server of section 15: /metrics, /healthz ("ok": the daemon answers) and /proxyMode.
+// Thread: every call may come from any thread.
+class MetricsServer {
+ public:
+  struct Options {
+    BindAddress address;          ///< no addresses: off
+    bool bind_hard_fail = false;  ///< H-14: a busy address is an error of create()
+    std::string mode;             ///< what /proxyMode says
+    Limits limits;
+    /// Asked for every page, by the server's thread; borrowed, outlive the server.
+    std::vector<const core::MetricSource*> sources;
+    std::function<void(const std::string&)> warn;  ///< takes a line for the log
+  };
+
+  /// Errors: no descriptors; with bind_hard_fail a busy address.
+  static core::Result<std::unique_ptr<MetricsServer>> create(Options options);
+  ~MetricsServer();
+  MetricsServer(const MetricsServer&) = delete;
+  MetricsServer& operator=(const MetricsServer&) = delete;
+
+  /// In the order of the addresses; 0: not yet.
+  [[nodiscard]] std::vector<std::uint16_t> ports() const;
+
+ private:
+  explicit MetricsServer(Options options);
+  [[nodiscard]] Response answer(const Request& request) const;
+  core::Result<void> try_listen();
+  void retry_if_due();
+
+  const Options options_;
+  mutable std::mutex mutex_;  ///< guards what follows
+  Listening listening_;
+  std::unique_ptr<HttpServer> server_;  ///< ends before what its handlers use
+};
+
+}  // namespace sluice::http

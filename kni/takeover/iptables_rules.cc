@@ -1,0 +1,55 @@
+#include "kni/takeover/iptables_rules.h"
+
+#include <string>
+
+#include "kni/takeover/child.h"
+#include "kni/takeover/removal.h"
+
+namespace sluice::kni {
+namespace {
+
+constexpr std::chrono::seconds kDeadline{120};  // large rule sets take that long
+
+core::Error error_of(const std::string& program, const ChildResult& child) {
+  const std::string line = child.err.substr(0, child.err.find('\n'));
+  return {program + ": " + (child.status < 0 ? "it did not end in time" : line)};
+}
+
+/// @param name  "iptables-legacy" or the like. Errors: as above.
+core::Result<void> remove_of(const std::string& name) {
+  const std::string save = name + "-save";
+  const ChildResult saved = run_child({save}, "", kDeadline);
+  if (saved.missing) {
+    return {};
+  }
+  if (saved.status != 0) {
+    return tl::make_unexpected(error_of(save, saved));
+  }
+  const std::string removal = removal_of(saved.out);
+  if (removal.empty()) {
+    return {};
+  }
+  const std::string restore = name + "-restore";
+  const ChildResult done =
+      run_child({restore, "--wait", "5", "--noflush"}, removal, kDeadline);
+  if (done.missing || done.status != 0) {
+    return tl::make_unexpected(error_of(restore, done));
+  }
+  return {};
+}
+
+}  // namespace
+
+core::Result<void> remove_kube_proxy_rules() {
+  core::Result<void> result;
+  for (const char* family : {"iptables", "ip6tables"}) {
+    for (const char* variant : {"-nft", "-legacy"}) {
+      if (auto done = remove_of(std::string(family) + variant); !done && result) {
+        result = done;
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace sluice::kni
