@@ -21,7 +21,12 @@ std::string_view trimmed(std::string_view text) {
 std::vector<core::Cidr> allowed_sources(const model::Service& service, core::Family family,
                                         const std::vector<core::IpAddress>& vips,
                                         const std::optional<core::IpAddress>& node_ip) {
-  std::vector<core::Cidr> ranges;
+  std::vector<core::Cidr> ranges;  // in the Service's order, each once
+  const auto add = [&](const core::Cidr& range) {
+    if (std::find(ranges.begin(), ranges.end(), range) == ranges.end()) {
+      ranges.push_back(range);
+    }
+  };
   bool contains_node = false;
   for (const std::string& text : service.load_balancer_source_ranges) {
     const auto cidr = core::parse_cidr(trimmed(text));
@@ -32,15 +37,13 @@ std::vector<core::Cidr> allowed_sources(const model::Service& service, core::Fam
       return {};  // S-4: a zero prefix means no filter
     }
     contains_node = contains_node || (node_ip && cidr->contains(*node_ip));
-    ranges.push_back(*cidr);
+    add(*cidr);
   }
   if (contains_node) {  // F-2: the node talks to a VIP that is bound locally
     for (const core::IpAddress& vip : vips) {
-      ranges.emplace_back(vip, 128);
+      add(core::Cidr(vip, 128));
     }
   }
-  std::sort(ranges.begin(), ranges.end());
-  ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
   return ranges;
 }
 

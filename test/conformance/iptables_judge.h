@@ -12,7 +12,7 @@ namespace sluice::conformance {
 /// A call of iptables-restore.
 struct RestoreCall {
   std::string command;  ///< "iptables-restore -w 5 --noflush --counters"
-  IptablesText input;
+  IptablesInput input;
 };
 
 /// Judges a `render` entry of the adapter iptables. @return lines "what: expected .., got ..".

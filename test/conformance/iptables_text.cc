@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace sluice::conformance {
 namespace {
@@ -107,38 +108,47 @@ std::vector<std::string> IptablesTable::rules_of(const std::string& chain) const
   return out;
 }
 
-IptablesText parse_iptables(std::string_view text) {
-  IptablesText out;
-  IptablesTable* table = nullptr;
+IptablesInput parse_restore(std::string_view text) {
+  IptablesInput out;
+  bool open = false;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
     if (line.empty() || line.front() == '#') {
       continue;
     }
     if (line.front() == '*') {
-      table = &out[line.substr(1)];
+      out.emplace_back(line.substr(1), IptablesTable{});
+      open = true;
     } else if (line == "COMMIT") {
-      table = nullptr;
-    } else if (table == nullptr) {
+      open = false;
+    } else if (!open) {
       throw std::runtime_error("iptables: a line outside of a table: " + line);
     } else {
-      read_line(line, *table);
+      read_line(line, out.back().second);
     }
   }
   return out;
 }
 
-void play_restore(const IptablesText& input, IptablesText& chains) {
-  for (const auto& [name, table] : input) {
+IptablesText parse_save(std::string_view text) {
+  IptablesText out;
+  for (auto& [name, table] : parse_restore(text)) {
+    out[name] = std::move(table);
+  }
+  return out;
+}
+
+void play_restore(const IptablesInput& input, IptablesText& chains) {
+  for (const auto& [name, section] : input) {
     IptablesTable& into = chains[name];
-    for (const std::string& chain : table.declared) {
+    for (const std::string& chain : section.declared) {
       into.chains[chain].clear();
     }
-    for (const auto& [chain, rules] : table.chains) {
+    for (const auto& [chain, rules] : section.chains) {
       auto& there = into.chains[chain];
       there.insert(there.end(), rules.begin(), rules.end());
     }
-    for (const std::string& chain : table.deleted) {
+    for (const std::string& chain : section.deleted) {
       into.chains.erase(chain);
     }
   }

@@ -4,11 +4,12 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sluice::conformance {
 
-/// One table in what iptables-save prints, or in input of iptables-restore.
+/// One table in what iptables-save prints, or a section of input of iptables-restore.
 struct IptablesTable {
   struct Rule {
     std::string text;           ///< without "-A CHAIN"
@@ -22,15 +23,18 @@ struct IptablesTable {
   [[nodiscard]] std::vector<std::string> rules_of(const std::string& chain) const;
 };
 
-/// By name of the table.
+/// What iptables-save prints, or what restores made of it; by name of the table.
 using IptablesText = std::map<std::string, IptablesTable>;
+/// Input of iptables-restore: sections, each of a table and one commit.
+using IptablesInput = std::vector<std::pair<std::string, IptablesTable>>;
 
 /// Errors: std::runtime_error for a line that is of neither program.
-[[nodiscard]] IptablesText parse_iptables(std::string_view text);
+[[nodiscard]] IptablesInput parse_restore(std::string_view text);
+[[nodiscard]] IptablesText parse_save(std::string_view text);
 
 /// What `chains` holds after input with --noflush: a declared chain begins empty, rules come behind
-/// (-A) or on top (-I), -X removes.
-void play_restore(const IptablesText& input, IptablesText& chains);
+/// (-A) or on top (-I), -X removes. Rules of built-in chains are not told apart.
+void play_restore(const IptablesInput& input, IptablesText& chains);
 
 /// Two rules that are the same with other words for it have one form: quotes only where they are
 /// needed, numbers of marks without leading zeros, single hosts without a prefix length.

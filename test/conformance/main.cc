@@ -3,6 +3,7 @@
 // Exit code: 0 exactly when nothing failed, 1 when something failed, 2 for wrong use.
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "test/conformance/case_reader.h"
 #include "test/conformance/core_subject.h"
 #include "test/conformance/dpdk_subject.h"
+#include "test/conformance/iptables_node.h"
 #include "test/conformance/kernel_subject.h"
 #include "test/conformance/nftables_node.h"
 
@@ -78,15 +80,25 @@ int run(Subject& subject, const std::string& path) {
   return totals.failed == 0 ? 0 : 1;
 }
 
+/// nullptr: there is no such subject.
 std::unique_ptr<Subject> make_subject(const std::string& name) {
-  return name == "core"       ? make_core_subject()
-         : name == "dpdk"     ? make_dpdk_subject()
-         : name == "nftables" ? make_kernel_subject(nftables_adapter())
-                              : nullptr;
+  if (name == "core") {
+    return make_core_subject();
+  }
+  if (name == "dpdk") {
+    return make_dpdk_subject();
+  }
+  const std::map<std::string, KernelAdapter> adapters = {
+      {"nftables", nftables_adapter()},
+      {"iptables", iptables_adapter()},
+      {"iptables-legacy", iptables_legacy_adapter()}};
+  const auto found = adapters.find(name);
+  return found == adapters.end() ? nullptr : make_kernel_subject(found->second);
 }
 
 int usage() {
-  std::cerr << "usage: sluice-conformance --subject core|dpdk|nftables --cases DIR|FILE\n";
+  std::cerr << "usage: sluice-conformance --subject core|dpdk|nftables|iptables|iptables-legacy"
+               " --cases DIR|FILE\n";
   return 2;
 }
 
