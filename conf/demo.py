@@ -68,7 +68,7 @@ class Demo:
         self.step("nginx in b1 b2 b3: HTTP on 8080, UDP on 8053")
         self.net.start_backends()
         if self.net.kernel:
-            self.step("sluiced in gw: mode nftables, the kernel forwards")
+            self.step(f"sluiced in gw: mode {self.net.port_kind}, the kernel forwards")
         else:
             self.step(f"sluiced in gw: two workers, ports {self.net.port_kind}:front and "
                       f"{self.net.port_kind}:back")
@@ -215,7 +215,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--binaries", default=str(lab.ROOT / "build" / "bin"))
     parser.add_argument("--port", default="auto", 
-                        choices=["auto", "af_xdp", "af_packet", "nftables"])
+                        choices=["auto", "af_xdp", "af_packet", "nftables", "iptables"])
     parser.add_argument("--prefix")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--stop", metavar="PREFIX")

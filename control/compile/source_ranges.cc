@@ -21,12 +21,7 @@ std::string_view trimmed(std::string_view text) {
 std::vector<core::Cidr> allowed_sources(const model::Service& service, core::Family family,
                                         const std::vector<core::IpAddress>& vips,
                                         const std::optional<core::IpAddress>& node_ip) {
-  std::vector<core::Cidr> ranges;  // in the Service's order, each once
-  const auto add = [&](const core::Cidr& range) {
-    if (std::find(ranges.begin(), ranges.end(), range) == ranges.end()) {
-      ranges.push_back(range);
-    }
-  };
+  std::vector<core::Cidr> ranges;
   bool contains_node = false;
   for (const std::string& text : service.load_balancer_source_ranges) {
     const auto cidr = core::parse_cidr(trimmed(text));
@@ -37,14 +32,21 @@ std::vector<core::Cidr> allowed_sources(const model::Service& service, core::Fam
       return {};  // S-4: a zero prefix means no filter
     }
     contains_node = contains_node || (node_ip && cidr->contains(*node_ip));
-    add(*cidr);
+    ranges.push_back(*cidr);
   }
   if (contains_node) {  // F-2: the node talks to a VIP that is bound locally
     for (const core::IpAddress& vip : vips) {
-      add(core::Cidr(vip, 128));
+      ranges.emplace_back(vip, 128);
     }
   }
-  return ranges;
+  // As the Service has them: rules are written in this order.
+  std::vector<core::Cidr> unique;
+  for (const core::Cidr& range : ranges) {
+    if (std::find(unique.begin(), unique.end(), range) == unique.end()) {
+      unique.push_back(range);
+    }
+  }
+  return unique;
 }
 
 void check_source_ranges(const model::Service& service, Reporter& report) {

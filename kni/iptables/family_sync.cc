@@ -68,6 +68,7 @@ FamilySync::FamilySync(Runner& runner, Programs programs, const SyncOptions& opt
 }
 
 Result<void> FamilySync::apply(const core::TablePtr& table) {
+  lock_held_ = false;
   if (in_force_ != nullptr && whole_is_due(*table)) {
     in_force_ = nullptr;
   }
@@ -80,20 +81,31 @@ Result<void> FamilySync::apply(const core::TablePtr& table) {
   if (in_force_ == table) {
     return {};
   }
-  Result<void> done;
+  Result<void> done = sync(*table);
+  in_force_ = done ? table : nullptr;
+  return done;
+}
+
+/// Partial if it can be; one that fails is followed by a whole one (F73), unless that must fail too.
+Result<void> FamilySync::sync(const ForwardingTable& table) {
+  const auto began = options_.clock();
   if (in_force_ != nullptr) {
-    done = sync_change(*table);
-    if (!done) {
-      ++counters_.partial_failures;
+    const Result<void> done = sync_change(table);
+    counters_.durations.record(false, options_.clock() - began);
+    if (done) {
+      return done;
     }
-  }
-  if (in_force_ == nullptr || (!done && !lock_held_)) {
-    if (!done && options_.warn) {
+    ++counters_.partial_failures;
+    if (lock_held_) {
+      return done;
+    }
+    if (options_.warn) {
       options_.warn(done.error().message + "; everything is written anew");
     }
-    done = sync_whole(*table);
   }
-  in_force_ = done ? table : nullptr;
+  const auto anew = options_.clock();
+  Result<void> done = sync_whole(table);
+  counters_.durations.record(true, options_.clock() - anew);
   return done;
 }
 
@@ -170,6 +182,10 @@ Result<void> FamilySync::sync_whole(const ForwardingTable& table) {
   const std::vector<core::ServiceSlot> slots = ordered_slots(table, programs_.family);
   Ruleset shared = make_shared(table, slots, present->shared_firewall());
   const std::vector<Hook> hooks = render_hooks(table.node(), programs_.family, render_);
+  if (options_.before_localhost_node_ports &&
+      has_localhost_node_ports(table.node(), programs_.family, render_)) {
+    options_.before_localhost_node_ports();
+  }
   const SyncText text =
       write_whole(table, programs_.family, shared, slots, hooks, *present, programs_.nft);
   if (auto done = restore(text, table); !done) {

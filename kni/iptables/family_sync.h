@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "dataplane/core/metrics.h"
 #include "kni/iptables/programs.h"
 #include "kni/iptables/sync_text.h"
 
@@ -23,6 +24,7 @@ struct FamilyCounters {
   std::atomic<std::uint64_t> nat_rules{0};
   std::atomic<std::uint64_t> last_filter_rules{0};  ///< written by the last sync
   std::atomic<std::uint64_t> last_nat_rules{0};
+  core::SyncDurations durations;
 };
 
 struct SyncOptions {
@@ -30,6 +32,8 @@ struct SyncOptions {
   /// Our chains are looked at this often; in a large cluster stale ones are deleted this often.
   std::chrono::milliseconds sync_period{30000};
   std::function<void(const std::string&)> warn;  ///< takes a line for the log; may be empty
+  /// Called before rules come into force by which node ports answer on loopback; may be empty.
+  std::function<void()> before_localhost_node_ports;
   std::function<std::chrono::steady_clock::time_point()> clock = [] {
     return std::chrono::steady_clock::now();
   };
@@ -60,6 +64,7 @@ class FamilySync {
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
 
+  core::Result<void> sync(const core::ForwardingTable& table);
   [[nodiscard]] bool whole_is_due(const core::ForwardingTable& table) const;
   /// Forgets what is in force if it is not any more.
   core::Result<void> look_around();

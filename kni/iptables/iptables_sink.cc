@@ -100,6 +100,35 @@ void IptablesSink::warn(const std::string& line) const {
   }
 }
 
+void IptablesSink::collect(core::MetricVisitor& out) const {
+  using core::MetricKind;
+  const auto number = [&](MetricKind kind, const char* name, const char* help,
+                          const std::string& labels, std::uint64_t value) {
+    out.number(kind, name, help, labels, static_cast<double>(value));
+  };
+  for (const Family family : kFamilies) {
+    const ipt::FamilyCounters& c = counters(family);
+    const std::string label = core::family_label(family);
+    c.durations.collect(out, family);
+    number(MetricKind::kCounter, "kubeproxy_sync_proxy_rules_iptables_restore_failures_total",
+           "Restores that failed.", label, c.sync_failures);
+    number(MetricKind::kCounter,
+           "kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total",
+           "Partial syncs that failed.", label, c.partial_failures);
+    const auto rules = [&](const char* name, const char* help, std::uint64_t filter,
+                           std::uint64_t nat) {
+      number(MetricKind::kGauge, name, help, "table=\"filter\"," + label, filter);
+      number(MetricKind::kGauge, name, help, "table=\"nat\"," + label, nat);
+    };
+    rules("kubeproxy_sync_proxy_rules_iptables_total", "Rules we own.", c.filter_rules,
+          c.nat_rules);
+    rules("kubeproxy_sync_proxy_rules_iptables_last", "Rules written by the last sync.",
+          c.last_filter_rules, c.last_nat_rules);
+    number(MetricKind::kCounter, "sluice_iptables_repairs_total",
+           "Times our chains had been changed from outside.", label, c.repairs);
+  }
+}
+
 Result<void> IptablesSink::cleanup() {
   return clean_up_iptables(*runner_);
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "dataplane/core/metrics.h"
 #include "dataplane/core/sink.h"
 #include "kni/iptables/family_sync.h"
 
@@ -14,7 +15,7 @@ namespace sluice::kni {
 
 /// Writes tables into the kernel's iptables, by its programs: chains KUBE-* of IPv4 and IPv6.
 /// Thread: one, but counters.
-class IptablesSink : public core::TableSink {
+class IptablesSink : public core::TableSink, public core::MetricSource {
  public:
   struct Options : ipt::SyncOptions {
     ipt::Variant variant = ipt::Variant::kAuto;
@@ -31,6 +32,8 @@ class IptablesSink : public core::TableSink {
   /// Removes our chains and the rules that lead to them, of both variants; not KUBE-FIREWALL.
   core::Result<void> cleanup() override;
 
+  /// AD-2, by kube-proxy's names. Thread: any.
+  void collect(core::MetricVisitor& out) const override;
   [[nodiscard]] const ipt::FamilyCounters& counters(core::Family family) const noexcept {
     return counters_[family == core::Family::kIpv4 ? 0 : 1];
   }

@@ -85,6 +85,10 @@ bool says(const Outcome& outcome, std::string_view text) {
 
 }  // namespace
 
+std::string Programs::variant_name() const {
+  return stem_of(family, nft ? "-nft" : "-legacy");
+}
+
 Command Programs::restore(std::string_view input) const {
   std::vector<std::string> words = {stem + "-restore"};
   if (waits) {

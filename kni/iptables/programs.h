@@ -20,6 +20,8 @@ struct Programs {
   bool waits = true;         ///< knows -w 5 (1.6.2)
   bool random_fully = true;  ///< knows --random-fully (1.6.2)
 
+  /// "iptables-nft", "ip6tables-legacy", ...: what the host calls this variant.
+  [[nodiscard]] std::string variant_name() const;
   /// IT-3.
   [[nodiscard]] Command restore(std::string_view input) const;
   /// All tables, or one.

@@ -170,7 +170,9 @@ class Writer {
     std::vector<std::string>& rules = out_.nat[kServicesChain];
     if (!node_.node_ports.match_all) {
       for (const core::IpAddress& a : node_.node_ports.addresses) {
-        rules.push_back(say + "-d " + core::to_string(a) + " " + go);
+        if (!a.is_loopback() || options_.localhost_node_ports) {
+          rules.push_back(say + "-d " + core::to_string(a) + " " + go);
+        }
       }
       return;
     }

@@ -121,7 +121,7 @@ IptablesNode::IptablesNode(Variant variant, bool localhost_node_ports)
   kni::IptablesSink::Options options;
   options.variant = variant;
   options.render = render_;
-//  options.before_localhost_node_ports = [] { std::ofstream(kRouteLocalnet) << 1; };
+  options.before_localhost_node_ports = [] { std::ofstream(kRouteLocalnet) << 1; };
   iptables_ = or_throw(kni::IptablesSink::open(std::make_unique<RecordingRunner>(calls_), options));
   sink_ = std::make_unique<kni::ConntrackSink>(*iptables_, or_throw(kni::open_conntrack()),
                                                nullptr);
