@@ -1,8 +1,10 @@
 // The sink against the kernel itself, each test in a network namespace of its own.
 #include "kni/iptables/iptables_sink.h"
 
+#include <fcntl.h>
 #include <sched.h>
-#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +14,7 @@
 
 #include "kni/iptables/names.h"
 #include "kni/iptables/restore_text.h"
+#include "test/support/random_cluster.h"
 #include "test/unit/kni_nftables/fixture.h"
 
 namespace sluice::kni {
@@ -180,6 +183,53 @@ TEST_P(IptablesKernel, ARuleThatTheKernelRefusesIsALineAndTheOldStateStays) {
   EXPECT_THAT(failed.error().message, HasSubstr("a-name-that-is-much-too-long"));
   EXPECT_THAT(failed.error().message, HasSubstr("of service default/"));
   EXPECT_EQ(saved(Family::kIpv4), before);
+}
+
+/// A claim is the namespace's, so each test has one of its own.
+TEST(IptablesClaim, ARestoreThatOutlivesItsDaemonHoldsItAndAnotherDaemonToo) {
+  ASSERT_EQ(unshare(CLONE_NEWNET), 0);
+  auto claim = ipt::Claim::take(std::chrono::milliseconds(0));
+  ASSERT_TRUE(claim);
+  const auto refused = ipt::Claim::take(std::chrono::milliseconds(0));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "iptables: another sluiced writes the chains of this network namespace");
+  auto runner = ipt::make_runner(std::move(*claim));
+  // What is run leaves a process behind that lives as long as the fifo has a writer.
+  const std::string fifo = std::string(std::getenv("TMPDIR") == nullptr ? "/tmp" : std::getenv("TMPDIR")) +
+                           "/sluice-claim-" + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  ASSERT_TRUE(runner->run({{"sh", "-c", "cat " + fifo + " > /dev/null 2>&1 &"}, {},
+                           std::chrono::seconds(60)},
+                          nullptr));
+  const int writer = open(fifo.c_str(), O_WRONLY | O_CLOEXEC);
+  runner = nullptr;
+  EXPECT_FALSE(ipt::Claim::take(std::chrono::milliseconds(0)));
+  close(writer);
+  EXPECT_TRUE(ipt::Claim::take(std::chrono::seconds(60)));
+  unlink(fifo.c_str());
+}
+
+// Whatever the control plane sends, the kernel takes what is rendered.
+TEST_P(IptablesKernel, AnyClusterIsTakenAndIsThenAsIfLoadedAnew) {
+  sluice::test::RandomCluster random(GetParam() == ipt::Variant::kNft ? 7 : 8);
+  source_.state = {};
+  core::TablePtr last;
+  for (int step = 0; step < 24; ++step) {
+    for (int i = 0; i < 4; ++i) {
+      source_.put(random.service());
+      source_.put(random.slice());
+    }
+    if (step % 6 == 5) {
+      source_.state.services.clear();
+    }
+    source_.config = step % 8 == 7 ? random.config() : source_.config;
+    last = source_.make();
+    apply(last);
+  }
+  EXPECT_EQ(sink_->counters(Family::kIpv4).partial_failures, 0u);
+  EXPECT_EQ(sink_->counters(Family::kIpv6).partial_failures, 0u);
+  expect_as_loaded_anew(last);
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, IptablesKernel,

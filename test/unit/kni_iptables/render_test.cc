@@ -12,6 +12,7 @@
 #include "kni/iptables/names.h"
 #include "kni/iptables/restore_text.h"
 #include "kni/iptables/sync_text.h"
+#include "test/support/random_cluster.h"
 #include "test/unit/kni_nftables/fixture.h"
 
 namespace sluice::kni::ipt {
@@ -288,21 +289,18 @@ TEST(IptablesText, RefusalsComeBeforeTheWayInGoesAndGoAfterItHasCome) {
 }
 
 TEST(IptablesText, RandomWalksNeverLeaveAJumpIntoNothing) {
+  sluice::test::RandomCluster random(11);
   IptablesSource source;
   auto before = source.make();
   Replay kernel(whole(*before, true));
-  const std::vector<std::string> addresses = {"10.42.1.10", "10.42.2.10", "10.42.3.10"};
-  const auto services = source.state.services;
-  for (unsigned step = 0; step < 60; ++step) {
-    const char* name = step % 3 == 0 ? "web" : step % 3 == 1 ? "near" : "sticky";
-    const std::size_t count = step * 7 % 4;
-    auto slice = sluice::test::make_slice(name, "a", addresses);
-    slice.endpoints.resize(count);
-    slice.ports[0].name = step % 3 == 2 ? "http" : "";
-    source.put(on_node(slice, 0, std::min<std::size_t>(step % 2, count)));
-    source.state.services = services;
-    if (step % 5 == 4) {
-      source.state.services.erase({"default", name});
+  for (int step = 0; step < 300; ++step) {
+    if (random.chance(15)) {
+      source.state.services.erase(random.service_name());
+      source.state.slices.erase(random.slice_name());
+    } else if (random.chance(50)) {
+      source.put(random.service());
+    } else {
+      source.put(random.slice());
     }
     const auto after = source.make();
     kernel.add(change(*before, *after).text);
