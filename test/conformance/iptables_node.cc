@@ -107,7 +107,6 @@ class IptablesNode : public KernelNode {
                    std::vector<std::string>& failures);
 
   const Variant variant_;
-  const kni::ipt::RenderOptions render_;
   std::unique_ptr<kni::ipt::Runner> runner_ = kni::ipt::make_runner();
   Calls calls_;                              ///< of the last apply
   std::map<Family, IptablesText> written_;  ///< by all of them
@@ -116,12 +115,11 @@ class IptablesNode : public KernelNode {
 };
 
 IptablesNode::IptablesNode(Variant variant, bool localhost_node_ports)
-    : variant_(variant), render_{.localhost_node_ports = localhost_node_ports} {
+    : variant_(variant) {
   std::ofstream(kRouteLocalnet) << 0;  // a new namespace has that of the machine
   kni::IptablesSink::Options options;
   options.variant = variant;
-  options.render = render_;
-  options.before_localhost_node_ports = [] { std::ofstream(kRouteLocalnet) << 1; };
+  options.render.localhost_node_ports = localhost_node_ports;
   iptables_ = or_throw(kni::IptablesSink::open(std::make_unique<RecordingRunner>(calls_), options));
   sink_ = std::make_unique<kni::ConntrackSink>(*iptables_, or_throw(kni::open_conntrack()),
                                                nullptr);
@@ -166,8 +164,9 @@ IptablesText IptablesNode::saved(Family family) {
 
 void IptablesNode::check_saved(const core::ForwardingTable& table, Family family,
                                std::vector<std::string>& failures) {
-  const std::string whole = whole_text(kni::ipt::render(table, family, render_),
-                                       kni::ipt::render_hooks(table.node(), family, render_));
+  const kni::ipt::RenderOptions& options = iptables_->render_options(family);
+  const std::string whole = whole_text(kni::ipt::render(table, family, options),
+                                       kni::ipt::render_hooks(table.node(), family, options));
   const std::string load = program(family, "restore") + " && " + program(family, "save");
   IptablesText wanted = parse_save(
       output({.words = {"unshare", "--net", "sh", "-c", load}, .input = whole}));

@@ -65,22 +65,12 @@ TEST_F(NodePortsTest, LoopbackNodeAddressIsNoPrimary) {  // NP-2
 }
 
 TEST_F(NodePortsTest, IptablesServesLoopbackWhereTheListNamesIt) {  // NP-6
-  NodeConfig config;
-  config.node_port_addresses = {"192.0.2.11/32", "127.0.0.0/8", "::1/128"};
-  const HostState host{{{ip("127.0.0.1"), "lo"}, {ip("192.0.2.11"), "eth0"}, {ip("::1"), "lo"}}};
-  const auto addresses = [&](Profile profile, Family family) {
-    node_.profile = profile;
-    Reporter report("node kestrel", lines_);
-    CountedAddresses none;
-    const auto part = build_node_part(config, node_, {}, host, {none, none}, report);
-    return part.of(family).node_ports.addresses;
-  };
-  EXPECT_THAT(addresses(Profile::kNftables, Family::kIpv4), ElementsAre(ip("192.0.2.11")));
-  EXPECT_THAT(addresses(Profile::kIptables, Family::kIpv4),
-              ElementsAre(ip("127.0.0.1"), ip("192.0.2.11")));
-  EXPECT_THAT(addresses(Profile::kIptables, Family::kIpv6), IsEmpty());
-  config.node_port_addresses = {"192.0.2.11/32"};
-  EXPECT_THAT(addresses(Profile::kIptables, Family::kIpv4), ElementsAre(ip("192.0.2.11")));
+  const std::vector<std::string> list = {"192.0.2.11/32", "127.0.0.0/8", "::1/128"};
+  EXPECT_THAT(resolve(list).addresses, ElementsAre(ip("192.0.2.11")));
+  node_.profile = Profile::kIptables;
+  EXPECT_THAT(resolve(list).addresses, ElementsAre(ip("127.0.0.1"), ip("192.0.2.11")));
+  EXPECT_THAT(resolve(list, Family::kIpv6).addresses, IsEmpty());
+  EXPECT_THAT(resolve({"192.0.2.11/32"}).addresses, ElementsAre(ip("192.0.2.11")));
 }
 
 TEST_F(NodePortsTest, GarbageIsReported) {
