@@ -16,6 +16,9 @@ import lab
 from lab import back, front, url
 
 EXAMPLE = pathlib.Path(__file__).resolve().parent / "examples" / "quickstart.yaml"
+# Part of the rules, by mode.
+KERNEL_LISTS = {"nftables": ("nft", "list", "map", "ip", "sluice", "service-ips"),
+                "iptables": ("iptables", "-t", "nat", "-S", "KUBE-SERVICES")}
 HTTP_REQUESTS, UDP_REQUESTS = 300, 150
 LOAD_SECONDS = 2
 
@@ -153,9 +156,9 @@ class Demo:
         print()
         self.table(rows)
         if self.net.kernel:
-            print("\n  what the kernel has (nft list map ip sluice service-ips):\n")
-            print(indent(self.net.run("gw", "nft", "list", "map", "ip", "sluice",
-                                      "service-ips").stdout))
+            command = KERNEL_LISTS[self.net.port_kind]
+            print(f"\n  what the kernel has ({' '.join(command)}):\n")
+            print(indent(self.net.run("gw", *command).stdout))
         else:
             print("\n  counters of the workers (sluicectl counters):\n")
             print(indent(self.net.ctl("counters").stdout))

@@ -42,7 +42,8 @@ core::Result<std::unique_ptr<kni::NftablesSink>> make_nftables(const KernelSinkO
   return std::make_unique<kni::NftablesSink>(std::move(*kernel), std::move(sink_options));
 }
 
-constexpr const char* kRouteLocalnet = "/proc/sys/net/ipv4/conf/all/route_localnet";
+/// For a restore that outlives the daemon that began it.
+constexpr std::chrono::seconds kClaimPatience{30};
 constexpr const char* kBeLiberal = "/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal";
 
 /// CT-10: packets that belong to no flow are dropped, unless the kernel is told to be liberal.
@@ -62,10 +63,12 @@ core::Result<std::unique_ptr<kni::IptablesSink>> make_iptables(const KernelSinkO
                                                                       : kni::ipt::Variant::kAuto;
   sink_options.render.localhost_node_ports = options.iptables.localhost_node_ports;
   sink_options.render.drop_invalid = drops_invalid();
-  sink_options.before_localhost_node_ports = [] {
-    std::ofstream(kRouteLocalnet) << 1 << std::flush;  // NP-6
-  };
-  return kni::IptablesSink::open(kni::ipt::make_runner(), std::move(sink_options));
+  auto claim = kni::ipt::Claim::take(kClaimPatience);
+  if (!claim) {
+    return tl::make_unexpected(claim.error());
+  }
+  return kni::IptablesSink::open(kni::ipt::make_runner(std::move(*claim)),
+                                 std::move(sink_options));
 }
 
 core::Result<void> remove_kube_proxy_tables() {

@@ -59,16 +59,6 @@ std::vector<core::IpAddress> local_addresses(const HostState& host, core::Family
   return out;
 }
 
-/// NP-6: iptables can answer node ports on loopback, too, but for IPv6.
-std::vector<core::IpAddress> node_port_candidates(std::vector<core::IpAddress> local,
-                                                  Profile profile, core::Family family) {
-  if (profile == Profile::kIptables && family == core::Family::kIpv4) {
-    local.push_back(*core::parse_address("127.0.0.1"));
-    sort_unique(local);
-  }
-  return local;
-}
-
 // SY-10: the union of all ServiceCIDRs.
 std::vector<core::Cidr> service_cidrs(const model::ClusterState& state, core::Family family) {
   std::vector<core::Cidr> out;
@@ -122,8 +112,7 @@ core::NodePart build_node_part(const NodeConfig& config, const NodeContext& cont
     f.detector =
         resolve_detector(config, node == state.nodes.end() ? nullptr : &node->second, family);
     f.local_addresses = local_addresses(host, family);
-    f.node_ports = node_port_addresses(
-        ranges, family, node_port_candidates(f.local_addresses, context.profile, family));
+    f.node_ports = node_port_addresses(ranges, family, f.local_addresses);
     f.active_cluster_ips = addresses.cluster_ips.of(family);
     f.service_cidrs = service_cidrs(state, family);
     f.announced = addresses.announced.of(family);

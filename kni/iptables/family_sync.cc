@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <utility>
 
 #include "kni/iptables/names.h"
@@ -173,6 +174,17 @@ Result<bool> FamilySync::canary_is_there() {
   return done->status == 0;
 }
 
+void FamilySync::let_loopback_be_routed(const ForwardingTable& table) const {
+  if (!has_localhost_node_ports(table.node(), programs_.family, render_)) {
+    return;
+  }
+  std::ofstream out(options_.route_localnet);
+  if (!(out << 1 << std::flush) && options_.warn) {
+    options_.warn(options_.route_localnet + ": cannot be written; node ports do not answer on "
+                  "127.0.0.1 (iptables.localhost-node-ports: false leaves it alone)");
+  }
+}
+
 Result<void> FamilySync::sync_whole(const ForwardingTable& table) {
   const auto present = read_present(runner_, programs_);
   if (!present) {
@@ -182,10 +194,7 @@ Result<void> FamilySync::sync_whole(const ForwardingTable& table) {
   const std::vector<core::ServiceSlot> slots = ordered_slots(table, programs_.family);
   Ruleset shared = make_shared(table, slots, present->shared_firewall());
   const std::vector<Hook> hooks = render_hooks(table.node(), programs_.family, render_);
-  if (options_.before_localhost_node_ports &&
-      has_localhost_node_ports(table.node(), programs_.family, render_)) {
-    options_.before_localhost_node_ports();
-  }
+  let_loopback_be_routed(table);
   const SyncText text =
       write_whole(table, programs_.family, shared, slots, hooks, *present, programs_.nft);
   if (auto done = restore(text, table); !done) {

@@ -32,8 +32,8 @@ struct SyncOptions {
   /// Our chains are looked at this often; in a large cluster stale ones are deleted this often.
   std::chrono::milliseconds sync_period{30000};
   std::function<void(const std::string&)> warn;  ///< takes a line for the log; may be empty
-  /// Called before rules come into force by which node ports answer on loopback; may be empty.
-  std::function<void()> before_localhost_node_ports;
+  /// Set to 1 before rules come into force by which node ports answer on loopback (NP-6).
+  std::string route_localnet = "/proc/sys/net/ipv4/conf/all/route_localnet";
   std::function<std::chrono::steady_clock::time_point()> clock = [] {
     return std::chrono::steady_clock::now();
   };
@@ -60,6 +60,7 @@ class FamilySync {
   /// Errors: one line; what was in force still is, up to whole commits.
   core::Result<void> apply(const core::TablePtr& table);
   [[nodiscard]] const Programs& programs() const noexcept { return programs_; }
+  [[nodiscard]] const RenderOptions& render_options() const noexcept { return render_; }
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -70,6 +71,7 @@ class FamilySync {
   core::Result<void> look_around();
   [[nodiscard]] bool is_as_left(const Present& present) const;
   core::Result<bool> canary_is_there();
+  void let_loopback_be_routed(const core::ForwardingTable& table) const;
   core::Result<void> sync_whole(const core::ForwardingTable& table);
   core::Result<void> sync_change(const core::ForwardingTable& table);
   core::Result<void> restore(const SyncText& text, const core::ForwardingTable& table);

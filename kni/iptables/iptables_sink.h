@@ -37,6 +37,10 @@ class IptablesSink : public core::TableSink, public core::MetricSource {
   [[nodiscard]] const ipt::FamilyCounters& counters(core::Family family) const noexcept {
     return counters_[family == core::Family::kIpv4 ? 0 : 1];
   }
+  /// What is rendered with. Precondition: the family has programs.
+  [[nodiscard]] const ipt::RenderOptions& render_options(core::Family f) const noexcept {
+    return family(f)->render_options();
+  }
   /// null: the family has no programs.
   [[nodiscard]] const ipt::FamilySync* family(core::Family family) const noexcept {
     return families_[family == core::Family::kIpv4 ? 0 : 1].get();

@@ -39,7 +39,7 @@ std::string choose_stem(Runner& runner, Family family, Variant wanted) {
     return stem_of(family, "");  // there is no choice
   }
   const auto rank = [](const Present& p) {
-    return std::tuple(p.has_hints(), p.has_ours(), p.rules());
+    return std::tuple(p.has_ours(), p.has_hints(), p.rules());
   };
   if (rank(*in_nft) != rank(*in_legacy)) {
     return rank(*in_nft) > rank(*in_legacy) ? nft : legacy;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -21,6 +22,7 @@ using core::Result;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostErrors = 4096;
+constexpr int kClaimFd = 3;  // of the program that is run
 constexpr std::size_t kMostLine = 1U << 20;
 
 class Fd {
@@ -102,9 +104,7 @@ struct Attributes {
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
   }
-  void put(const Fd& fd, int as) {
-    posix_spawn_file_actions_adddup2(&actions, fd.get(), as);
-  }
+  void put(int fd, int as) { posix_spawn_file_actions_adddup2(&actions, fd, as); }
 };
 
 /// Cuts what is read into lines.
@@ -141,6 +141,8 @@ class Lines {
 
 class HostRunner : public Runner {
  public:
+  explicit HostRunner(std::unique_ptr<Claim> claim) : claim_(std::move(claim)) {}
+
   Result<Outcome> run(const Command& command, const LineTaker& take) override {
     const std::string& program = command.words.front();
     const Fd input = make_input(command.input);
@@ -159,12 +161,15 @@ class HostRunner : public Runner {
   }
 
  private:
-  static Result<pid_t> start(const Command& command, const Fd& input, const Fd& output,
-                             const Fd& errors) {
+  Result<pid_t> start(const Command& command, const Fd& input, const Fd& output,
+                      const Fd& errors) const {
     Attributes with;
-    with.put(input, STDIN_FILENO);
-    with.put(output, STDOUT_FILENO);
-    with.put(errors, STDERR_FILENO);
+    with.put(input.get(), STDIN_FILENO);
+    with.put(output.get(), STDOUT_FILENO);
+    with.put(errors.get(), STDERR_FILENO);
+    if (claim_ != nullptr) {
+      with.put(claim_->fd(), kClaimFd);
+    }
     std::vector<char*> words;
     for (const std::string& word : command.words) {
       words.push_back(const_cast<char*>(word.c_str()));
@@ -227,12 +232,14 @@ class HostRunner : public Runner {
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
+
+  std::unique_ptr<Claim> claim_;
 };
 
 }  // namespace
 
-std::unique_ptr<Runner> make_runner() {
-  return std::make_unique<HostRunner>();
+std::unique_ptr<Runner> make_runner(std::unique_ptr<Claim> claim) {
+  return std::make_unique<HostRunner>(std::move(claim));
 }
 
 }  // namespace sluice::kni::ipt

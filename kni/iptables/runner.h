@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dataplane/core/sink.h"
+#include "kni/iptables/claim.h"
 
 namespace sluice::kni::ipt {
 
@@ -38,6 +39,7 @@ class Runner {
 
 /// Runs programs of this host, without a shell. The input is complete before the program starts, so
 /// that one whose parent is killed has all of it or never begins.
-[[nodiscard]] std::unique_ptr<Runner> make_runner();
+/// @param claim  held by what is run as well; may be null.
+[[nodiscard]] std::unique_ptr<Runner> make_runner(std::unique_ptr<Claim> claim = nullptr);
 
 }  // namespace sluice::kni::ipt

@@ -193,8 +193,9 @@ SyncText write_whole(const ForwardingTable& table, core::Family family, const Ru
   RestoreText out;
   NatWriter writer(out, table, family, slots);
   Chains nat = shared.nat;
-  if (sections) {
+  if (sections && !slots.empty()) {
     writer.write_ahead(shared);
+    nat.erase(kMarkChain);
   } else {
     nat.merge(writer.render_all());
   }
