@@ -4,7 +4,6 @@
 // sluice-bench-change [--services N] [--endpoints N] [--changes N] [--replaces N]
 //
 // Exit status: 0 when every change came into effect, whatever it took.
-#include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -14,11 +13,11 @@
 #include <filesystem>
 #include <string>
 
+#include "bench/change_client.h"
 #include "bench/change_cluster.h"
 #include "bench/targets.h"
 #include "control/publish/publisher.h"
 #include "control/server/server.h"
-#include "sluice/v1/cluster.grpc.pb.h"
 
 namespace sluice::bench {
 namespace {
@@ -89,10 +88,7 @@ class Bench {
       std::fprintf(stderr, "bench: %s\n", started.error().message.c_str());
       std::exit(1);
     }
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(-1);
-    stub_ = v1::Cluster::NewStub(grpc::CreateCustomChannel(
-        server_.address(), grpc::InsecureChannelCredentials(), arguments));
+    client_ = std::make_unique<ChangeClient>(server_.address());
   }
   ~Bench() {
     server_.stop();
@@ -108,9 +104,8 @@ class Bench {
     const auto request = cluster_.update_of(i);
     rig_.io().set(cluster_.probe(i));
     const auto start = Clock::now();
-    grpc::ClientContext context;
     v1::UpdateResponse response;
-    const auto status = stub_->Update(&context, request, &response);
+    const auto status = client_->update(request, response);
     answered_ = ms_between(start, Clock::now());
     return effect(start, status, response.outcome().changed());
   }
@@ -119,17 +114,12 @@ class Bench {
 
   /// The whole cluster as it is now, until a packet reaches what is new of Service i.
   double replace(std::size_t i) {
-    const auto parts = cluster_.snapshot();
-    rig_.io().set(cluster_.probe(i));
+    const auto parts = ChangeClient::encode(cluster_.snapshot());
+    // A node's workers have cores of their own; here a busy one would take half of the machine.
+    rig_.io().set(cluster_.probe(i), 1);
     const auto start = Clock::now();
-    grpc::ClientContext context;
     v1::ReplaceSnapshotResponse response;
-    auto writer = stub_->ReplaceSnapshot(&context, &response);
-    for (const auto& part : parts) {
-      writer->Write(part);
-    }
-    writer->WritesDone();
-    const auto status = writer->Finish();  // fills the response
+    const auto status = client_->replace(parts, response);
     return effect(start, status, response.outcome().changed());
   }
 
@@ -158,7 +148,7 @@ class Bench {
   ChangeRig rig_;
   publish::Publisher publisher_;
   server::Server server_;
-  std::unique_ptr<v1::Cluster::Stub> stub_;
+  std::unique_ptr<ChangeClient> client_;
   double answered_ = 0;
   bool failed_ = false;
 };

@@ -63,7 +63,8 @@ ProbeIo::ProbeIo() {
   std::copy_n(frame.begin(), std::min(frame.size(), kFrame), model_.begin());
 }
 
-void ProbeIo::set(const Probe& probe) {
+void ProbeIo::set(const Probe& probe, std::size_t flows) {
+  flows_.store(std::min(flows, kFlowsPerPoll));
   std::uint32_t vip = 0;
   std::uint32_t backend = 0;
   std::memcpy(&vip, probe.vip.data(), 4);
@@ -86,7 +87,7 @@ std::size_t ProbeIo::receive(pipeline::Packet* out, std::size_t n) noexcept {
     return 0;
   }
   const auto vip = static_cast<std::uint32_t>(target >> 32);
-  n = std::min(n, buffers_.size());
+  n = std::min(n, flows_.load(std::memory_order_relaxed));
   for (std::size_t i = 0; i < n; ++i) {
     std::uint8_t* const frame = buffers_[i].data() + kHeadroom;
     std::memcpy(frame, model_.data(), model_.size());

@@ -31,7 +31,8 @@ class ProbeIo {
   static constexpr std::size_t kFlowsPerPoll = 16;  // of 10 endpoints a new one is hit by 5 in 6
 
   ProbeIo();
-  void set(const Probe& probe);
+  /// @param flows  new ones in a poll, at most kFlowsPerPoll.
+  void set(const Probe& probe, std::size_t flows = kFlowsPerPoll);
   /// When the first frame left for the backend; nullopt: not yet. Ends the probe when it did.
   std::optional<Clock::time_point> take();
   void end() { target_.store(0); }
@@ -58,6 +59,7 @@ class ProbeIo {
   std::array<Buffer, kFlowsPerPoll> buffers_{};
   std::uint16_t next_port_ = 1024;
   std::atomic<std::uint64_t> target_{0};  ///< VIP and backend as they stand in a frame; 0: idle
+  std::atomic<std::size_t> flows_{kFlowsPerPoll};
   std::atomic<std::int64_t> hit_ns_{0};
   std::atomic<std::uint64_t> lost_{0};
 };

@@ -8,7 +8,7 @@
 
 #include "control/compile/counted_addresses.h"
 #include "control/compile/frontends.h"
-#include "control/compile/service_blocks.h"
+#include "control/compile/service_jobs.h"
 #include "control/compile/slice_index.h"
 #include "dataplane/core/fwd/invariants.h"
 #include "dataplane/core/fwd/table_builder.h"
@@ -16,13 +16,8 @@
 namespace sluice::compile {
 namespace {
 
-/// What the compiler remembers of a block in the table: enough to take it out again.
-struct Installed {
-  core::ServiceSlot slot = core::ServiceSlot::kNone;
-  std::vector<std::pair<core::FrontendKey, Claim>> claims;
-  core::IpAddress cluster_ip;
-  std::vector<core::IpAddress> announced;
-};
+// Services computed at once: bounds the memory that results wait in.
+constexpr std::size_t kBatch = 4096;
 
 struct Entry {
   std::vector<Installed> blocks;
@@ -49,9 +44,10 @@ bool same_claims(const Installed& a, const Installed& b) {
 
 class Compiler::Impl {
  public:
-  Impl(Profile profile, IdRegistry& ids, core::TablePtr previous)
+  Impl(Profile profile, IdRegistry& ids, core::TablePtr previous, model::ParallelFor parallel)
       : profile_(profile),
         ids_(ids),
+        parallel_(std::move(parallel)),
         previous_(previous != nullptr ? std::move(previous)
                                       : std::make_shared<const core::ForwardingTable>()) {}
 
@@ -61,9 +57,12 @@ class Compiler::Impl {
     take_inputs(state, config, host);
     slices_.rebuild(state);
     core::TableBuilder builder(previous_);
+    Names names;
+    names.reserve(state.services.size());
     for (const auto& [name, service] : state.services) {
-      install(state, name, builder);
+      names.push_back(&name);
     }
+    install_all(state, names, builder);
     remove_unknown(builder);
     return finish(state, builder, true);
   }
@@ -76,16 +75,10 @@ class Compiler::Impl {
     const bool node_part =
         changes.nodes || changes.service_cidrs || config != config_ || host != host_;
     take_inputs(state, config, host);
-    std::set<model::ObjectName> names = slices_.update(state, changes.slices);
-    names.insert(changes.services.begin(), changes.services.end());
-    names.insert(changes.slice_owners.begin(), changes.slice_owners.end());
-    if (retry_due()) {
-      names.insert(short_of_ids_.begin(), short_of_ids_.end());
-    }
+    // Who owned a changed slice before is in slice_owners too.
+    slices_.update(state, changes.slices);
     core::TableBuilder builder(previous_);
-    for (const model::ObjectName& name : names) {
-      install(state, name, builder);
-    }
+    install_all(state, names_of(changes), builder);
     return finish(state, builder, node_part);
   }
 
@@ -120,33 +113,69 @@ class Compiler::Impl {
 
   [[nodiscard]] std::uint64_t next_generation() const { return previous_->generation() + 1; }
 
-  /// Computes one Service again and puts the result in place of the old one.
-  void install(const model::ClusterState& state, const model::ObjectName& name,
-               core::TableBuilder& builder) {
-    const auto service = state.services.find(name);
-    ServiceResult result;
-    if (service != state.services.end()) {
-      result = compile_service(service->second, slices_.slices_of(state, name), context_, ids_);
-    } else if (!entries_.contains(name)) {
-      return;  // O-8: slices of a Service that does not exist
+  using Names = std::vector<const model::ObjectName*>;
+
+  /// The Services to compute, sorted; they live as long as `changes`, or are those of short_of_ids_.
+  [[nodiscard]] Names names_of(const model::ChangeSet& changes) const {
+    const auto less = [](const auto* a, const auto* b) { return *a < *b; };
+    const auto same = [](const auto* a, const auto* b) { return *a == *b; };
+    Names names;
+    const auto add = [&](const auto& list) {
+      const auto middle = static_cast<std::ptrdiff_t>(names.size());
+      for (const model::ObjectName& name : list) {
+        names.push_back(&name);
+      }
+      std::inplace_merge(names.begin(), names.begin() + middle, names.end(), less);
+    };
+    add(changes.services);
+    add(changes.slice_owners);
+    if (retry_due()) {
+      add(short_of_ids_);
     }
-    const auto at = entries_.try_emplace(name).first;
+    names.erase(std::unique(names.begin(), names.end(), same), names.end());
+    return names;
+  }
+
+  /// Computes Services again and puts the results in place of the old ones.
+  void install_all(const model::ClusterState& state, const Names& names,
+                   core::TableBuilder& builder) {
+    std::vector<ServiceJob> jobs;
+    for (std::size_t from = 0; from < names.size(); from += kBatch) {
+      jobs.clear();
+      for (std::size_t i = from; i < std::min(names.size(), from + kBatch); ++i) {
+        const auto service = state.services.find(*names[i]);
+        const bool there = service != state.services.end();
+        if (there || entries_.contains(*names[i])) {  // else O-8: slices of no Service
+          jobs.push_back({names[i], there ? &service->second : nullptr, {}, {}});
+        }
+      }
+      compute(jobs, {state, slices_, context_, *previous_}, ids_, parallel_);
+      for (ServiceJob& job : jobs) {
+        install(job, builder);
+      }
+    }
+  }
+
+  void install(ServiceJob& job, core::TableBuilder& builder) {
+    const auto at = entries_.try_emplace(*job.name).first;
+    const model::ObjectName& name = at->first;
     Entry& entry = at->second;
-    remove_missing(entry, result, builder);
+    ServiceResult& result = job.result;
+    remove_missing(entry, job, builder);
     std::vector<Installed> installed;
-    installed.reserve(result.blocks.size());
-    for (PlacedBlock& placed : result.blocks) {
-      installed.push_back(place(placed, at->first, entry, builder));
+    installed.reserve(job.blocks.size());
+    for (ReadyBlock& block : job.blocks) {
+      installed.push_back(place(block, name, entry, builder));
     }
     entry.blocks = std::move(installed);
     note(with_health_, name, !result.health_ports.empty());
     note(with_lines_, name, !result.lines.empty());
-    note(short_of_ids_, name, result.short_of_ids);
     health_changed_ = health_changed_ || entry.health_ports != result.health_ports;
     entry.health_ports = std::move(result.health_ports);
     lines_changed_ = lines_changed_ || entry.lines != result.lines;
     entry.lines = std::move(result.lines);
-    if (service == state.services.end()) {
+    note(short_of_ids_, name, result.short_of_ids);
+    if (job.service == nullptr) {
       entries_.erase(at);
     }
   }
@@ -165,10 +194,11 @@ class Compiler::Impl {
     return at == blocks.end() ? nullptr : &*at;
   }
 
-  void remove_missing(Entry& entry, const ServiceResult& result, core::TableBuilder& builder) {
+  void remove_missing(Entry& entry, const ServiceJob& job, core::TableBuilder& builder) {
     for (const Installed& old : entry.blocks) {
-      const bool stays = std::any_of(result.blocks.begin(), result.blocks.end(),
-                                     [&](const PlacedBlock& p) { return p.slot == old.slot; });
+      const bool stays =
+          std::any_of(job.blocks.begin(), job.blocks.end(),
+                      [&](const ReadyBlock& b) { return b.installed.slot == old.slot; });
       if (!stays) {
         withdraw(old);
         remove_slot(old.slot, builder);
@@ -197,11 +227,16 @@ class Compiler::Impl {
     }
   }
 
-  Installed place(PlacedBlock& placed, const model::ObjectName& name, Entry& entry,
+  Installed place(ReadyBlock& block, const model::ObjectName& name, Entry& entry,
                   core::TableBuilder& builder) {
-    retire_departed(placed);
-    Installed now = describe(placed, name);
-    const Installed* old = find(entry.blocks, placed.slot);
+    for (const core::EndpointId id : block.departed) {
+      ids_.retire_endpoint(id, next_generation());
+    }
+    Installed now = std::move(block.installed);
+    for (auto& [key, claim] : now.claims) {
+      claim.service = &name;
+    }
+    const Installed* old = find(entry.blocks, now.slot);
     const bool same = old != nullptr && same_claims(*old, now) &&
                       old->cluster_ip == now.cluster_ip && old->announced == now.announced;
     if (!same) {
@@ -216,47 +251,8 @@ class Compiler::Impl {
         announced_.add(a);
       }
     }
-    builder.set_service(placed.slot, std::move(placed.block));
+    builder.set_service(now.slot, std::move(block.prepared));
     return now;
-  }
-
-  /// Endpoints of the block in force that the new one has not.
-  void retire_departed(const PlacedBlock& placed) {
-    const core::ServicePort* before = previous_->service(placed.slot);
-    if (before == nullptr) {
-      return;
-    }
-    std::vector<core::EndpointId> stay;
-    stay.reserve(placed.block.endpoints.size());
-    for (const core::Endpoint& e : placed.block.endpoints) {
-      stay.push_back(e.id);
-    }
-    std::sort(stay.begin(), stay.end());
-    for (const core::Endpoint& e : before->endpoints) {
-      if (!std::binary_search(stay.begin(), stay.end(), e.id)) {
-        ids_.retire_endpoint(e.id, next_generation());
-      }
-    }
-  }
-
-  [[nodiscard]] Installed describe(const PlacedBlock& placed, const model::ObjectName& name) const {
-    Installed out;
-    out.slot = placed.slot;
-    out.cluster_ip = placed.block.cluster_ip;
-    for (const auto& [key, kind] : core::claimed_frontends(placed.block)) {
-      out.claims.emplace_back(key,
-                              Claim{placed.slot, kind, placed.block.dispatches(kind),
-                                    placed.block.created_unix_seconds, placed.block.port, &name});
-    }
-    for (const auto* list : {&placed.block.load_balancer_vips, &placed.block.external_ips}) {
-      for (const core::IpAddress& a : *list) {
-        if (std::any_of(context_.announce.begin(), context_.announce.end(),
-                        [&](const core::Cidr& c) { return c.contains(a); })) {
-          out.announced.push_back(a);
-        }
-      }
-    }
-    return out;
   }
 
   /// After a full pass: what the previous table had and no Service made.
@@ -353,6 +349,7 @@ class Compiler::Impl {
 
   Profile profile_;
   IdRegistry& ids_;
+  model::ParallelFor parallel_;
   core::TablePtr previous_;
   bool valid_ = false;
   NodeConfig config_;
@@ -380,8 +377,9 @@ std::span<const ReportLine> Report::of(const std::string& object) const {
   return {first, last};
 }
 
-Compiler::Compiler(Profile profile, IdRegistry& ids, core::TablePtr previous)
-    : impl_(std::make_unique<Impl>(profile, ids, std::move(previous))) {}
+Compiler::Compiler(Profile profile, IdRegistry& ids, core::TablePtr previous,
+                   model::ParallelFor parallel)
+    : impl_(std::make_unique<Impl>(profile, ids, std::move(previous), std::move(parallel))) {}
 Compiler::~Compiler() = default;
 Compiler::Compiler(Compiler&&) noexcept = default;
 

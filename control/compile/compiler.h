@@ -4,6 +4,7 @@
 
 #include "control/compile/compile.h"
 #include "control/compile/id_registry.h"
+#include "control/model/parallel.h"
 
 namespace sluice::compile {
 
@@ -22,7 +23,9 @@ class Compiler {
  public:
   /// @param ids outlives the compiler.
   /// @param previous table in force, nullptr: none.
-  Compiler(Profile profile, IdRegistry& ids, core::TablePtr previous = nullptr);
+  /// @param parallel how to compute many Services at once; the result does not depend on it.
+  Compiler(Profile profile, IdRegistry& ids, core::TablePtr previous = nullptr,
+           model::ParallelFor parallel = model::one_after_another);
   ~Compiler();
   Compiler(Compiler&&) noexcept;
   Compiler& operator=(Compiler&&) = delete;

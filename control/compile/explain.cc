@@ -120,7 +120,7 @@ class Explainer {
     node_ = resolve_node(input_.config, own == input_.state->nodes.end() ? nullptr : &own->second,
                          input_.profile);
     IdRegistry ids({});
-    (void)compile_service(service, slices_of(*input_.state, service.name), node_, ids, &trace_);
+    (void)compile_service(service, slices_of(*input_.state, service.name), node_, &ids, &trace_);
   }
 
   [[nodiscard]] bool wants_local_list() const {

@@ -23,7 +23,7 @@ core::Family other_family(core::Family family) {
 
 class ServiceCompiler {
  public:
-  ServiceCompiler(const model::Service& service, const NodeContext& node, IdRegistry& ids,
+  ServiceCompiler(const model::Service& service, const NodeContext& node, IdRegistry* ids,
                   ServiceTrace* trace)
       : service_(service), node_(node), ids_(ids), trace_(trace) {}
 
@@ -68,17 +68,11 @@ class ServiceCompiler {
   void add_block(const NormalFamily& family, const NormalPort& port,
                  std::vector<MergedEndpoint>& merged, Reporter& report) {
     PlacedBlock placed{{service_.name, port.name, port.protocol, family.family}, {}, {}};
-    const auto slot = ids_.acquire_slot(placed.key);
-    if (!slot) {
-      result_.short_of_ids = true;
-      report.invalid(indexed("spec.ports", port.index),
-                     "refused: all " + std::to_string(ids_.limits().service_ports) +
-                         " service ports of the configuration are in use");
+    if (ids_ != nullptr && !place(placed, port, report)) {
       return;
     }
-    placed.slot = *slot;
     describe(family, port, placed.block);
-    place_endpoints(*slot, merged, placed.block, report);
+    place_endpoints(placed.slot, merged, placed.block, report);
     const bool traced = trace_ != nullptr && trace_->wanted == placed.key;
     if (traced) {
       trace_->merged = std::move(merged);
@@ -94,6 +88,19 @@ class ServiceCompiler {
       trace_->found = true;
     }
     result_.blocks.push_back(std::move(placed));
+  }
+
+  bool place(PlacedBlock& placed, const NormalPort& port, Reporter& report) {
+    const auto slot = ids_->acquire_slot(placed.key);
+    if (!slot) {
+      result_.short_of_ids = true;
+      report.invalid(indexed("spec.ports", port.index),
+                     "refused: all " + std::to_string(ids_->limits().service_ports) +
+                         " service ports of the configuration are in use");
+      return false;
+    }
+    placed.slot = *slot;
+    return true;
   }
 
   static void warn_of_small_table(const core::ServicePort& b, const NormalPort& port,
@@ -138,20 +145,26 @@ class ServiceCompiler {
   /// Fills b.endpoints and takes out of `merged` what gets no id, so that both stay parallel.
   void place_endpoints(core::ServiceSlot slot, std::vector<MergedEndpoint>& merged,
                        core::ServicePort& b, Reporter& report) {
+    b.endpoints.reserve(merged.size());
+    if (ids_ == nullptr) {
+      for (const MergedEndpoint& m : merged) {
+        b.endpoints.push_back(endpoint_of(m, core::EndpointId::kNone));
+      }
+      return;
+    }
     std::vector<EndpointAddress> wanted;
     wanted.reserve(merged.size());
     for (const MergedEndpoint& m : merged) {
       wanted.push_back({m.address, m.port});
     }
-    const std::vector<core::EndpointId> ids = ids_.acquire_endpoints(slot, wanted);
-    b.endpoints.reserve(merged.size());
+    const std::vector<core::EndpointId> ids = ids_->acquire_endpoints(slot, wanted);
     std::vector<MergedEndpoint> kept;
     kept.reserve(merged.size());
     for (std::size_t i = 0; i < merged.size(); ++i) {
       if (ids[i] == core::EndpointId::kNone) {
         result_.short_of_ids = true;
         report.invalid("endpoints", merged[i].identity + " of " + b.name + " refused: all " +
-                                        std::to_string(ids_.limits().endpoints) +
+                                        std::to_string(ids_->limits().endpoints) +
                                         " endpoints of the configuration are in use");
       } else {
         b.endpoints.push_back(endpoint_of(merged[i], ids[i]));
@@ -176,7 +189,7 @@ class ServiceCompiler {
 
   const model::Service& service_;
   const NodeContext& node_;
-  IdRegistry& ids_;
+  IdRegistry* ids_;
   ServiceTrace* trace_;
   NormalService normal_;
   ServiceResult result_;
@@ -186,8 +199,31 @@ class ServiceCompiler {
 
 ServiceResult compile_service(const model::Service& service,
                               const std::vector<const model::EndpointSlice*>& slices,
-                              const NodeContext& node, IdRegistry& ids, ServiceTrace* trace) {
+                              const NodeContext& node, IdRegistry* ids, ServiceTrace* trace) {
   return ServiceCompiler(service, node, ids, trace).run(slices);
+}
+
+bool give_ids(ServiceResult& result, IdRegistry& ids) {
+  std::vector<EndpointAddress> wanted;
+  for (PlacedBlock& placed : result.blocks) {
+    const auto slot = ids.acquire_slot(placed.key);
+    if (!slot) {
+      return false;
+    }
+    placed.slot = *slot;
+    wanted.clear();
+    for (const core::Endpoint& e : placed.block.endpoints) {
+      wanted.push_back({e.address, e.port});
+    }
+    const std::vector<core::EndpointId> given = ids.acquire_endpoints(*slot, wanted);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      placed.block.endpoints[i].id = given[i];
+    }
+    if (std::find(given.begin(), given.end(), core::EndpointId::kNone) != given.end()) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace sluice::compile

@@ -17,21 +17,16 @@ void SliceIndex::rebuild(const model::ClusterState& state) {
   }
 }
 
-std::set<model::ObjectName> SliceIndex::update(const model::ClusterState& state,
-                                               const std::vector<model::ObjectName>& slices) {
-  std::set<model::ObjectName> owners;
+void SliceIndex::update(const model::ClusterState& state,
+                        const std::vector<model::ObjectName>& slices) {
   for (const model::ObjectName& name : slices) {
     const auto old = owner_.find(name);
     const auto now = state.slices.find(name);
     const auto owner = now == state.slices.end() ? std::nullopt : model::owner_of(now->second);
-    if (owner) {
-      owners.insert(*owner);
-    }
     if (old != owner_.end() && owner == old->second) {
       continue;
     }
     if (old != owner_.end()) {
-      owners.insert(old->second);
       const auto set = slices_.find(old->second);
       set->second.erase(name);
       if (set->second.empty()) {
@@ -43,7 +38,6 @@ std::set<model::ObjectName> SliceIndex::update(const model::ClusterState& state,
       put(now->second);
     }
   }
-  return owners;
 }
 
 std::vector<const model::EndpointSlice*> SliceIndex::slices_of(

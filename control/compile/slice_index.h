@@ -12,9 +12,8 @@ namespace sluice::compile {
 class SliceIndex {
  public:
   void rebuild(const model::ClusterState& state);
-  /// Takes over the present owner of each named slice. @return owners it had and has.
-  std::set<model::ObjectName> update(const model::ClusterState& state,
-                                     const std::vector<model::ObjectName>& slices);
+  /// Takes over the present owner of each named slice.
+  void update(const model::ClusterState& state, const std::vector<model::ObjectName>& slices);
   /// Sorted by slice name.
   [[nodiscard]] std::vector<const model::EndpointSlice*> slices_of(
       const model::ClusterState& state, const model::ObjectName& service) const;

@@ -64,24 +64,68 @@ void erase(Map& map, const Key& key, Changed&& changed) {
   }
 }
 
+/// What differs of one object: before and after; nullptr: absent.
+template <class Object>
+using Difference = std::pair<const Object*, const Object*>;
+template <class Object>
+using Differences = std::vector<Difference<Object>>;
+
+/// A part of two sorted maps that holds the same range of names.
+template <class Map>
+struct Stretch {
+  using Iterator = typename Map::const_iterator;
+  Iterator before, before_end;
+  Iterator after, after_end;
+};
+
 /// Walks two sorted maps side by side.
-template <class Map, class Changed>
-void compare(const Map& before, const Map& after, Changed&& changed) {
-  auto b = before.begin();
-  auto a = after.begin();
-  while (b != before.end() || a != after.end()) {
-    if (a == after.end() || (b != before.end() && b->first < a->first)) {
-      changed(&b->second, static_cast<const typename Map::mapped_type*>(nullptr));
-      ++b;
-    } else if (b == before.end() || a->first < b->first) {
-      changed(static_cast<const typename Map::mapped_type*>(nullptr), &a->second);
-      ++a;
+template <class Map>
+Differences<typename Map::mapped_type> compare(Stretch<Map> s) {
+  Differences<typename Map::mapped_type> out;
+  while (s.before != s.before_end || s.after != s.after_end) {
+    if (s.after == s.after_end ||
+        (s.before != s.before_end && s.before->first < s.after->first)) {
+      out.emplace_back(&(s.before++)->second, nullptr);
+    } else if (s.before == s.before_end || s.after->first < s.before->first) {
+      out.emplace_back(nullptr, &(s.after++)->second);
     } else {
-      if (!(b->second == a->second)) {
-        changed(&b->second, &a->second);
+      if (!(s.before->second == s.after->second)) {
+        out.emplace_back(&s.before->second, &s.after->second);
       }
-      ++b;
-      ++a;
+      ++s.before;
+      ++s.after;
+    }
+  }
+  return out;
+}
+
+/// Two maps in about equal stretches, in the order of the names.
+template <class Map>
+std::vector<Stretch<Map>> stretches(const Map& before, const Map& after) {
+  constexpr std::size_t kLength = 1024;
+  std::vector<Stretch<Map>> out;
+  Stretch<Map> rest{before.begin(), before.end(), after.begin(), after.end()};
+  for (std::size_t left = before.size(); left > kLength; left -= kLength) {
+    const auto b = std::next(rest.before, static_cast<std::ptrdiff_t>(kLength));
+    const auto a = after.lower_bound(b->first);
+    out.push_back({rest.before, b, rest.after, a});
+    rest.before = b;
+    rest.after = a;
+  }
+  out.push_back(rest);
+  return out;
+}
+
+/// Calls `changed(before, after)` for each difference, in the order of the names.
+template <class Map, class Changed>
+void compare(const Map& before, const Map& after, const ParallelFor& parallel, Changed&& changed) {
+  const auto parts = stretches(before, after);
+  std::vector<Differences<typename Map::mapped_type>> found(parts.size());
+  const auto one = [&](std::size_t i) { found[i] = compare(parts[i]); };
+  parts.size() == 1 ? one(0) : parallel(parts.size(), one);
+  for (const auto& part : found) {
+    for (const auto& [b, a] : part) {
+      changed(b, a);
     }
   }
 }
@@ -138,15 +182,16 @@ ChangeSet replace(ClusterState& state, ClusterState&& next) {
   return exchange(state, next);
 }
 
-ChangeSet exchange(ClusterState& state, ClusterState& next) {
+ChangeSet exchange(ClusterState& state, ClusterState& next, const ParallelFor& parallel) {
   Collector changes;
-  compare(state.services, next.services, [&](const Service* b, const Service* a) {
+  compare(state.services, next.services, parallel, [&](const Service* b, const Service* a) {
     changes.service((b != nullptr ? b : a)->name);
   });
-  compare(state.slices, next.slices,
+  compare(state.slices, next.slices, parallel,
           [&](const EndpointSlice* b, const EndpointSlice* a) { changes.slice(b, a); });
-  compare(state.nodes, next.nodes, [&](const Node*, const Node*) { changes.node(); });
-  compare(state.service_cidrs, next.service_cidrs,
+  compare(state.nodes, next.nodes, parallel,
+          [&](const Node*, const Node*) { changes.node(); });
+  compare(state.service_cidrs, next.service_cidrs, parallel,
           [&](const ServiceCidr*, const ServiceCidr*) { changes.service_cidr(); });
   std::swap(state, next);
   std::swap(state.version, next.version);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "control/model/parallel.h"
+
 namespace sluice::model {
 
 // Facts as Kubernetes writes them: strings stay strings, an absent field stays absent. Nothing is
@@ -164,7 +166,9 @@ struct ChangeSet {
 ChangeSet apply(ClusterState& state, const Delta& delta);
 /// Makes `state` hold exactly what `next` holds (a relist is a full replace); version as apply(),
 /// `next.version` is ignored. Afterwards `next` holds what `state` held.
-ChangeSet exchange(ClusterState& state, ClusterState& next);
+/// @param parallel  compares parts of large states at once; the result does not depend on it.
+ChangeSet exchange(ClusterState& state, ClusterState& next,
+                   const ParallelFor& parallel = one_after_another);
 /// As exchange().
 ChangeSet replace(ClusterState& state, ClusterState&& next);
 

@@ -76,13 +76,12 @@ class Publisher::Impl {
         return;
       }
       maker_.seed_version(std::max<std::uint64_t>(state.version, 1) - 1);
-      take(maker_.replace(state), Status::Source::kRestored);
+      take(maker_.replace(std::move(state)), Status::Source::kRestored);
     });
   }
 
   Answer replace(model::ClusterState next, std::optional<std::uint64_t> if_version) {
-    // What is left of the former state goes with the command, on the caller's thread.
-    std::shared_ptr<const void> dropped;
+    std::shared_ptr<const void> dropped;  // goes with the command, on the caller's thread
     return ask([this, next = std::move(next), if_version, dropped]() mutable -> Answer {
       if (if_version && *if_version != version()) {
         return refuse(Refused::Why::kOtherBase);
@@ -91,7 +90,7 @@ class Publisher::Impl {
         maker_.seed_version(options_.first_version ? options_.first_version()
                                                    : unix_milliseconds());
       }
-      model::ChangeSet changes = maker_.replace(next);
+      model::ChangeSet changes = maker_.replace(std::move(next));
       if (!changes.empty()) {
         dropped = mirror_.reset();
       }
@@ -110,7 +109,7 @@ class Publisher::Impl {
       model::Delta not_found = unknown_of(delta, maker_.state());
       model::ChangeSet changes = maker_.apply(delta);
       if (!changes.empty()) {
-        mirror_.add(delta);
+        mirror_.add(delta, version());
       }
       Accepted accepted = take(std::move(changes), source_);
       accepted.not_found = std::move(not_found);
@@ -119,14 +118,14 @@ class Publisher::Impl {
   }
 
   StatePtr state() {
-    const auto mirrored = [this] {
-      if (!mirror_.live()) {
-        mirror_.fill(maker_.state());
-      }
-      return true;
+    enum class Copy : std::uint8_t { kNoState, kPart, kWhole };
+    // Other commands come between two steps.
+    const auto copy_some = [this] {
+      return mirror_.fill_some(maker_.state()) ? Copy::kWhole : Copy::kPart;
     };
-    while (ask_with_state<bool>(mirrored)) {
-      if (auto state = mirror_.read(); state != nullptr) {
+    for (auto copy = Copy::kPart; copy != Copy::kNoState;) {
+      copy = ask_with_state<Copy>(copy_some);
+      if (auto state = copy == Copy::kWhole ? mirror_.read() : nullptr; state != nullptr) {
         return state;  // else it was replaced since
       }
     }
@@ -237,19 +236,22 @@ class Publisher::Impl {
     auto promise = std::make_shared<std::promise<Answer>>();
     auto future = promise->get_future();
     auto work = std::make_shared<Change>(std::move(change));
+    const auto litter = std::make_shared<std::shared_ptr<const void>>();
     const bool taken = queue_.post(
-        [this, promise, work] {
+        [this, promise, work, litter] {
           Answer answer;
           try {
             answer = (*work)();
           } catch (const std::exception& error) {
             answer = tl::unexpected(Refused{Refused::Why::kFailed, version(), error.what()});
           }
-          answers_.push_back({promise, std::move(answer), std::exchange(taken_, {})});
+          answers_.push_back({promise, std::move(answer), std::exchange(taken_, {}), litter});
         },
         true);
     const Answer stopped = tl::unexpected(Refused{Refused::Why::kStopped, 0, ""});
-    return taken ? CommandQueue::wait(future, stopped) : stopped;
+    Answer answer = taken ? CommandQueue::wait(future, stopped) : stopped;
+    litter->reset();  // here, whoever else still holds its place
+    return answer;
   }
 
   void run() {
@@ -315,6 +317,9 @@ class Publisher::Impl {
 
   /// Answers the changes of this round, with the report lines of their objects.
   void answer() {
+    if (auto litter = maker_.take_litter(); !answers_.empty()) {
+      *answers_.front().litter = std::move(litter);
+    }
     for (auto& waiting : answers_) {
       if (waiting.answer) {
         add_report(waiting.changes, maker_, waiting.answer->report);
@@ -348,6 +353,7 @@ class Publisher::Impl {
     std::shared_ptr<std::promise<Answer>> promise;
     Answer answer;
     model::ChangeSet changes;
+    std::shared_ptr<std::shared_ptr<const void>> litter;  ///< freed by who asked
   };
 
   pipeline::WorkerView* const view_;

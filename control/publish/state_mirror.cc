@@ -1,5 +1,6 @@
 #include "control/publish/state_mirror.h"
 
+#include <array>
 #include <utility>
 
 namespace sluice::publish {
@@ -11,13 +12,23 @@ std::size_t size_of(const model::Delta& d) {
          d.deleted_service_cidrs.size();
 }
 
+/// Copies the next `most` objects behind the last one there. @return true: it was the end.
+template <class Map>
+bool copy_some(const Map& from, Map& to, std::size_t most) {
+  auto next = to.empty() ? from.begin() : from.upper_bound(to.rbegin()->first);
+  for (std::size_t n = 0; next != from.end() && n < most; ++n, ++next) {
+    to.emplace_hint(to.end(), *next);
+  }
+  return next == from.end();
+}
+
 }  // namespace
 
-void StateMirror::add(const model::Delta& delta) {
-  if (!live_) {
+void StateMirror::add(const model::Delta& delta, std::uint64_t version) {
+  if (!live_ && unfinished_ == nullptr) {
     return;
   }
-  auto note = std::make_shared<const model::Delta>(delta);
+  Note note{std::make_shared<const model::Delta>(delta), version};
   {
     const std::lock_guard lock(mutex_);
     pending_objects_ += size_of(delta);
@@ -31,21 +42,34 @@ void StateMirror::add(const model::Delta& delta) {
 
 std::shared_ptr<const void> StateMirror::reset() {
   live_ = false;
+  auto dropped = std::make_shared<std::pair<std::array<std::shared_ptr<Copy>, 2>, Deltas>>();
+  dropped->first[1].swap(unfinished_);
   const std::lock_guard lock(mutex_);
   pending_objects_ = 0;
-  auto dropped = std::make_shared<std::pair<std::shared_ptr<Copy>, Deltas>>();
-  dropped->first.swap(copy_);
+  dropped->first[0].swap(copy_);
   dropped->second.swap(pending_);
   return dropped;
 }
 
-void StateMirror::fill(const model::ClusterState& state) {
-  reset();
-  auto copy = std::make_shared<Copy>();
-  copy->state = state;
+bool StateMirror::fill_some(const model::ClusterState& state) {
+  if (live_) {
+    return true;
+  }
+  if (unfinished_ == nullptr) {
+    unfinished_ = std::make_shared<Copy>();
+    unfinished_->state.version = state.version;
+  }
+  model::ClusterState& copy = unfinished_->state;
+  if (!copy_some(state.services, copy.services, kStep) ||
+      !copy_some(state.slices, copy.slices, kStep) ||
+      !copy_some(state.nodes, copy.nodes, kStep) ||
+      !copy_some(state.service_cidrs, copy.service_cidrs, kStep)) {
+    return false;
+  }
   const std::lock_guard lock(mutex_);
-  copy_ = std::move(copy);
+  copy_ = std::move(unfinished_);
   live_ = true;
+  return true;
 }
 
 std::shared_ptr<const model::ClusterState> StateMirror::read() {
@@ -70,8 +94,9 @@ std::shared_ptr<const model::ClusterState> StateMirror::read() {
     }
     copy = std::move(own);
   }
-  for (const auto& delta : deltas) {
-    model::apply(copy->state, *delta);
+  for (const Note& note : deltas) {
+    model::apply(copy->state, *note.delta);
+    copy->state.version = note.version;  // what is applied again raises none
   }
   copy->readers.fetch_add(1, std::memory_order_relaxed);
   return {&copy->state, [copy](const model::ClusterState*) {

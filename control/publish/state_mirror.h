@@ -26,19 +26,27 @@ class StateMirror {
   static constexpr std::size_t kMaxPending = 65536;
 
   /// The owner applied `delta` to its state.
-  void add(const model::Delta& delta);
+  /// @param version  of the state after it.
+  void add(const model::Delta& delta, std::uint64_t version);
   /// The owner's state became another; nothing is mirrored until fill().
   /// @return what is no longer needed: it takes a while to free a large state.
   std::shared_ptr<const void> reset();
   [[nodiscard]] bool live() const { return live_; }
-  /// Copies the whole state.
-  void fill(const model::ClusterState& state);
+  /// Copies some more of the state, a tenth of a millisecond's worth. @return live().
+  bool fill_some(const model::ClusterState& state);
 
   /// The state after everything that was added before the call; never changes. Null: not live.
   [[nodiscard]] std::shared_ptr<const model::ClusterState> read();
 
  private:
-  using Deltas = std::vector<std::shared_ptr<const model::Delta>>;
+  /// Objects copied in one step.
+  static constexpr std::size_t kStep = 32;
+
+  struct Note {
+    std::shared_ptr<const model::Delta> delta;
+    std::uint64_t version;
+  };
+  using Deltas = std::vector<Note>;
   struct Copy {
     model::ClusterState state;
     /// Handles given out and still held. Who sees 0 may change the state: nobody but read(), which
@@ -46,7 +54,8 @@ class StateMirror {
     std::atomic<std::size_t> readers{0};
   };
 
-  bool live_ = false;  ///< owner's
+  bool live_ = false;               ///< owner's
+  std::shared_ptr<Copy> unfinished_;  ///< owner's; null: no copy is being made
   std::mutex read_mutex_;
   std::mutex mutex_;  ///< guards what follows; never held for long; taken after read_mutex_
   std::shared_ptr<Copy> copy_;

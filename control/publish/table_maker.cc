@@ -1,6 +1,10 @@
 #include "control/publish/table_maker.h"
 
 #include <algorithm>
+#include <tuple>
+#include <type_traits>
+
+#include "control/publish/all_cores.h"
 
 namespace sluice::publish {
 namespace {
@@ -11,7 +15,8 @@ constexpr unsigned kMaxTries = 100;
 
 class RealCompiler final : public TableCompiler {
  public:
-  RealCompiler(compile::Profile profile, compile::IdRegistry& ids) : compiler_(profile, ids) {}
+  RealCompiler(compile::Profile profile, compile::IdRegistry& ids)
+      : compiler_(profile, ids, nullptr, on_all_cores) {}
   core::Result<compile::Compiled> full(const model::ClusterState& state,
                                        const compile::NodeConfig& config,
                                        const compile::HostState& host) override {
@@ -30,6 +35,10 @@ class RealCompiler final : public TableCompiler {
 };
 
 void merge(std::vector<model::ObjectName>& into, std::vector<model::ObjectName> more) {
+  if (into.empty()) {
+    into = std::move(more);  // sorted and unique already
+    return;
+  }
   into.insert(into.end(), std::make_move_iterator(more.begin()),
               std::make_move_iterator(more.end()));
   std::sort(into.begin(), into.end());
@@ -102,7 +111,17 @@ std::unique_ptr<TableCompiler> make_table_compiler(compile::Profile profile,
   return std::make_unique<RealCompiler>(profile, ids);
 }
 
-void TableMaker::remember_former(model::ClusterState& former, const model::ChangeSet& changes) {
+template <class... Things>
+void TableMaker::throw_away(Things&&... things) {
+  using Litter = std::tuple<std::shared_ptr<const void>, std::decay_t<Things>...>;
+  litter_ = std::make_shared<const Litter>(std::move(litter_), std::forward<Things>(things)...);
+}
+
+void TableMaker::remember_former() {
+  if (!former_) {
+    return;
+  }
+  auto& [former, changes] = *former_;
   remember_values(former.services, changes.services, undo_.services);
   remember_values(former.slices, changes.slices, undo_.slices);
   if (changes.nodes && !undo_.nodes) {
@@ -111,6 +130,7 @@ void TableMaker::remember_former(model::ClusterState& former, const model::Chang
   if (changes.service_cidrs && !undo_.service_cidrs) {
     undo_.service_cidrs = former.service_cidrs;
   }
+  former_.reset();
 }
 
 void TableMaker::remember_before(const model::Delta& delta) {
@@ -144,14 +164,20 @@ void TableMaker::note(model::ChangeSet changes) {
   changes_.service_cidrs = changes_.service_cidrs || changes.service_cidrs;
 }
 
-model::ChangeSet TableMaker::replace(model::ClusterState& next) {
-  auto changes = model::exchange(state_, next);
-  remember_former(next, changes);
+model::ChangeSet TableMaker::replace(model::ClusterState next) {
+  remember_former();
+  auto changes = model::exchange(state_, next, on_all_cores);
+  if (changes.empty()) {
+    throw_away(std::move(next));
+  } else {
+    former_.emplace(std::move(next), changes);
+  }
   note(changes);
   return changes;
 }
 
 model::ChangeSet TableMaker::apply(const model::Delta& delta) {
+  remember_former();
   remember_before(delta);
   auto changes = model::apply(state_, delta);
   note(changes);
@@ -174,11 +200,12 @@ bool TableMaker::pending() const {
 core::TablePtr TableMaker::make() {
   core::TablePtr table = shadow_ ? nullptr : try_compile(state_, &changes_);
   if (table == nullptr) {
+    remember_former();
     table = isolate();
   }
   if (table != nullptr) {
-    changes_ = {};
-    undo_ = {};
+    throw_away(std::exchange(changes_, {}), std::exchange(undo_, {}), std::move(former_));
+    former_.reset();
     dirty_ = false;
   }
   return table;

@@ -1,12 +1,10 @@
 #include "control/server/cluster_service.h"
 
-#include <google/protobuf/arena.h>
-
 #include <algorithm>
-#include <memory>
 #include <set>
 
 #include "control/server/object_pages.h"
+#include "control/server/snapshot_decoder.h"
 
 namespace sluice::server {
 namespace {
@@ -96,34 +94,6 @@ grpc::Status refuse_by_publisher(grpc::ServerContext& context, const publish::Re
 
 }  // namespace
 
-namespace {
-
-/// Holds one message of a snapshot at a time, so that its thousands of small parts cost neither an
-/// allocation nor a free each.
-class PageArena {
- public:
-  v1::ReplaceSnapshotRequest* fresh() {
-    arena_.Reset();
-    page_ = google::protobuf::Arena::CreateMessage<v1::ReplaceSnapshotRequest>(&arena_);
-    return page_;
-  }
-  [[nodiscard]] const v1::ReplaceSnapshotRequest* page() const { return page_; }
-
- private:
-  static constexpr std::size_t kFirstBlock = 1u << 20;  // most pages fit; the rest is allocated
-  static google::protobuf::ArenaOptions options(char* block) {
-    google::protobuf::ArenaOptions options;
-    options.initial_block = block;
-    options.initial_block_size = kFirstBlock;
-    return options;
-  }
-  std::unique_ptr<char[]> block_ = std::make_unique_for_overwrite<char[]>(kFirstBlock);
-  google::protobuf::Arena arena_{options(block_.get())};
-  v1::ReplaceSnapshotRequest* page_ = nullptr;
-};
-
-}  // namespace
-
 /// A snapshot on its way in.
 struct ClusterService::Incoming {
   v1::SnapshotHeader header;
@@ -131,61 +101,78 @@ struct ClusterService::Incoming {
   bool committed = false;
   std::size_t bytes = 0;
   std::uint64_t objects = 0;
-  model::ClusterState state;
-  std::vector<codec::FieldError> errors;
+  SnapshotDecoder pages;
   [[nodiscard]] bool lenient() const { return header.strictness() == v1::STRICTNESS_LENIENT; }
 };
 
 grpc::Status ClusterService::read_snapshot(grpc::ServerContext& context,
                                            grpc::ServerReader<v1::ReplaceSnapshotRequest>& reader,
                                            Incoming& in) {
+  StreamGuard::Watched call(guard_, context);
+  while (!in.committed) {
+    v1::ReplaceSnapshotRequest* const part = in.pages.fresh();
+    if (!call.step([&] { return reader.Read(part); })) {
+      return {grpc::StatusCode::ABORTED, "the stream ended without a commit; nothing was changed"};
+    }
+    if (auto taken = take_part(context, *part, in); !taken.ok()) {
+      return taken;
+    }
+  }
+  in.pages.finish();
+  return grpc::Status::OK;
+}
+
+grpc::Status ClusterService::take_part(grpc::ServerContext& context,
+                                       const v1::ReplaceSnapshotRequest& part, Incoming& in) {
   const auto bad = [](const std::string& text) {
     return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, text);
   };
-  PageArena pages;
-  StreamGuard::Watched call(guard_, context);
-  while (!in.committed && call.step([&] { return reader.Read(pages.fresh()); })) {
-    const v1::ReplaceSnapshotRequest& part = *pages.page();
-    if (part.has_header() == in.has_header) {
-      return bad(in.has_header ? "the header comes twice" : "the first message must be the header");
-    }
-    if (part.has_header()) {
-      in.header = part.header();
-      in.has_header = true;
-      continue;
-    }
-    if (part.has_commit()) {
-      if (part.commit().objects() != in.objects) {
-        return bad("commit of " + std::to_string(part.commit().objects()) + " objects, but " +
-                   std::to_string(in.objects) + " were received");
-      }
-      in.committed = true;
-      continue;
-    }
-    in.bytes += part.ByteSizeLong();
-    if (in.bytes > options_.max_snapshot_bytes) {
-      return {grpc::StatusCode::RESOURCE_EXHAUSTED,
-              "the snapshot has more than " + std::to_string(options_.max_snapshot_bytes) +
-                  " bytes, the limit of this node; it had " + std::to_string(in.bytes) +
-                  " when reading stopped"};
-    }
-    const auto& page = part.objects();
-    in.objects += static_cast<std::uint64_t>(page.services_size() + page.endpoint_slices_size() +
-                                             page.nodes_size() + page.service_cidrs_size());
-    add_page(page, in.state, in.errors);
-    if (!in.lenient() && in.errors.size() >= kMaxErrors) {
-      return refuse_invalid(context, in.errors);
-    }
+  if (part.has_header() == in.has_header) {
+    return bad(in.has_header ? "the header comes twice" : "the first message must be the header");
   }
-  if (!in.committed) {
-    return {grpc::StatusCode::ABORTED, "the stream ended without a commit; nothing was changed"};
+  if (part.has_header()) {
+    in.header = part.header();
+    in.has_header = true;
+    if (!in.lenient()) {
+      in.pages.limit_errors(kMaxErrors);
+    }
+    return grpc::Status::OK;
+  }
+  if (part.has_commit()) {
+    if (part.commit().objects() != in.objects) {
+      return bad("commit of " + std::to_string(part.commit().objects()) + " objects, but " +
+                 std::to_string(in.objects) + " were received");
+    }
+    in.committed = true;
+    return grpc::Status::OK;
+  }
+  return take_objects(context, part, in);
+}
+
+grpc::Status ClusterService::take_objects(grpc::ServerContext& context,
+                                          const v1::ReplaceSnapshotRequest& part, Incoming& in) {
+  in.bytes += part.ByteSizeLong();
+  if (in.bytes > options_.max_snapshot_bytes) {
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+            "the snapshot has more than " + std::to_string(options_.max_snapshot_bytes) +
+                " bytes, the limit of this node; it had " + std::to_string(in.bytes) +
+                " when reading stopped"};
+  }
+  const auto& page = part.objects();
+  in.objects += static_cast<std::uint64_t>(page.services_size() + page.endpoint_slices_size() +
+                                           page.nodes_size() + page.service_cidrs_size());
+  in.pages.take();
+  if (in.pages.enough_errors()) {
+    in.pages.finish();
+    return refuse_invalid(context, in.pages.errors());
   }
   return grpc::Status::OK;
 }
 
 /// Lenient: a bad object keeps its former state.
 void ClusterService::keep_former_of_skipped(Incoming& in) const {
-  if (in.errors.empty()) {
+  const auto& errors = in.pages.errors();
+  if (errors.empty()) {
     return;
   }
   const auto former = publisher_.state();
@@ -193,7 +180,7 @@ void ClusterService::keep_former_of_skipped(Incoming& in) const {
     return;
   }
   std::set<std::string> skipped;
-  for (const auto& error : in.errors) {
+  for (const auto& error : errors) {
     skipped.insert(error.object);
   }
   const auto keep = [&](const auto& from, auto& to, const auto& text) {
@@ -203,12 +190,13 @@ void ClusterService::keep_former_of_skipped(Incoming& in) const {
       }
     }
   };
-  keep(former->services, in.state.services,
+  model::ClusterState& state = in.pages.state();
+  keep(former->services, state.services,
        [](const auto& name) { return "service " + name.text(); });
-  keep(former->slices, in.state.slices,
+  keep(former->slices, state.slices,
        [](const auto& name) { return "endpointslice " + name.text(); });
-  keep(former->nodes, in.state.nodes, [](const auto& name) { return "node " + name; });
-  keep(former->service_cidrs, in.state.service_cidrs,
+  keep(former->nodes, state.nodes, [](const auto& name) { return "node " + name; });
+  keep(former->service_cidrs, state.service_cidrs,
        [](const auto& name) { return "servicecidr " + name; });
 }
 
@@ -243,15 +231,15 @@ grpc::Status ClusterService::ReplaceSnapshot(grpc::ServerContext* context,
   if (auto read = read_snapshot(*context, *reader, in); !read.ok()) {
     return read;
   }
-  if (!in.errors.empty() && !in.lenient()) {
-    return refuse_invalid(*context, in.errors);
+  if (!in.pages.errors().empty() && !in.lenient()) {
+    return refuse_invalid(*context, in.pages.errors());
   }
   keep_former_of_skipped(in);
   const auto if_version =
       in.header.has_if_version() ? std::optional(in.header.if_version()) : std::nullopt;
-  const auto result = publisher_.replace(std::move(in.state), if_version);
+  const auto result = publisher_.replace(std::move(in.pages.state()), if_version);
   auto& outcome = *response->mutable_outcome();
-  fill_skipped(in.errors, outcome);
+  fill_skipped(in.pages.errors(), outcome);
   return finish(*context, result, in.header.wait_applied_ms(), outcome);
 }
 

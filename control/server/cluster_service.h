@@ -34,6 +34,12 @@ class ClusterService final : public v1::Cluster::Service {
   grpc::Status read_snapshot(grpc::ServerContext& context,
                              grpc::ServerReader<v1::ReplaceSnapshotRequest>& reader,
                              Incoming& incoming);
+  /// One message of a snapshot; not OK: the call ends.
+  [[nodiscard]] grpc::Status take_part(grpc::ServerContext& context,
+                                       const v1::ReplaceSnapshotRequest& part, Incoming& incoming);
+  [[nodiscard]] grpc::Status take_objects(grpc::ServerContext& context,
+                                          const v1::ReplaceSnapshotRequest& part,
+                                          Incoming& incoming);
   void keep_former_of_skipped(Incoming& incoming) const;
   grpc::Status finish(grpc::ServerContext& context,
                       const tl::expected<publish::Accepted, publish::Refused>& result,

@@ -1,6 +1,7 @@
 #include "control/server/object_pages.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "control/compile/validate.h"
@@ -128,6 +129,23 @@ void add_page(const v1::Objects& page, model::ClusterState& state,
       twice("servicecidr " + name);
     }
   });
+}
+
+void merge_page(model::ClusterState&& page, std::vector<codec::FieldError>&& page_errors,
+                model::ClusterState& state, std::vector<codec::FieldError>& errors) {
+  errors.insert(errors.end(), std::make_move_iterator(page_errors.begin()),
+                std::make_move_iterator(page_errors.end()));
+  const auto take = [&](auto& from, auto& to, const auto& text) {
+    to.merge(from);  // what is there already stays behind
+    for (const auto& [name, object] : from) {
+      errors.push_back({text(name), "", "appears twice"});
+    }
+  };
+  take(page.services, state.services, [](const auto& name) { return text_of("service", name); });
+  take(page.slices, state.slices, [](const auto& name) { return text_of("endpointslice", name); });
+  take(page.nodes, state.nodes, [](const auto& name) { return "node " + name; });
+  take(page.service_cidrs, state.service_cidrs,
+       [](const auto& name) { return "servicecidr " + name; });
 }
 
 void add_page(const v1::Objects& page, model::Delta& delta,

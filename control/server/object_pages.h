@@ -28,7 +28,11 @@ void for_each_page(const model::ClusterState& state, const ObjectFilter& filter,
 void add_page(const v1::Objects& page, model::ClusterState& state,
               std::vector<codec::FieldError>& errors);
 
-/// The same into a delta.
+/// Adds what add_page() made of another page, as if that page had been added to `state` itself.
+void merge_page(model::ClusterState&& page, std::vector<codec::FieldError>&& page_errors,
+                model::ClusterState& state, std::vector<codec::FieldError>& errors);
+
+/// As add_page() above, into a delta.
 void add_page(const v1::Objects& page, model::Delta& delta, std::vector<codec::FieldError>& errors);
 
 /// Where a deletion goes. @return what is wrong with it, or "".

@@ -13,6 +13,7 @@
 
 #include "control/server/cluster_service.h"
 #include "control/server/listen.h"
+#include "control/server/low_priority.h"
 #include "control/server/node_service.h"
 #include "control/server/persist.h"
 #include "control/server/stream_guard.h"
@@ -64,7 +65,10 @@ class Server::Impl {
     }
     housekeeping_ = std::thread([this] { keep_house(); });
     if (!options_.state_file.empty()) {
-      persister_ = std::thread([this] { persist(); });
+      persister_ = std::thread([this] {
+        lower_priority();
+        persist();
+      });
     }
     return {};
   }

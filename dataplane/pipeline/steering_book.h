@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "dataplane/core/net/address.h"
@@ -39,38 +38,54 @@ struct L4Address {
   return h ^ (h >> 31);
 }
 
-/// Immutable set in shards: the next version shares every shard that did not change.
-/// Thread: any.
+/// Immutable set in shards, the shards in groups: the next version copies a group for each that
+/// changed and shares the rest, so a change costs about the same in a large set. At a million
+/// addresses a shard holds 250. Thread: any.
 class L4AddressSet {
  public:
-  static constexpr std::size_t kShards = 256;
-  /// Open addressing, power of two, load <= 1/2.
-  struct Shard {
-    std::vector<L4Address> cells;
-  };
-  [[nodiscard]] static std::size_t shard_of(std::uint64_t hash) noexcept { return hash >> 56; }
+  static constexpr unsigned kGroupBits = 6;
+  static constexpr unsigned kShardBits = 6;  ///< of the shards of a group
+  /// Open addressing, power of two, load <= 1/2; empty or with room.
+  using Cells = std::vector<L4Address>;
+  using Group = std::array<std::shared_ptr<const Cells>, std::size_t{1} << kShardBits>;
+
+  /// 0 .. 2^(kGroupBits + kShardBits) - 1; the low kShardBits are the place in the group.
+  [[nodiscard]] static std::size_t shard_of(std::uint64_t hash) noexcept {
+    return hash >> (64 - kGroupBits - kShardBits);
+  }
+  [[nodiscard]] static std::size_t group_of(std::size_t shard) noexcept {
+    return shard >> kShardBits;
+  }
+  [[nodiscard]] static std::size_t place_of(std::size_t shard) noexcept {
+    return shard & ((std::size_t{1} << kShardBits) - 1);
+  }
+
   [[nodiscard]] bool contains(const L4Address& a) const noexcept {
     const std::uint64_t hash = hash_of(a);
-    const Shard* shard = shards_[shard_of(hash)].get();
-    if (shard == nullptr) {
-      return false;
-    }
-    const std::size_t mask = shard->cells.size() - 1;
-    for (std::size_t at = hash & mask; shard->cells[at].port != 0; at = (at + 1) & mask) {
-      if (shard->cells[at] == a) {
-        return true;
-      }
-    }
-    return false;
+    const std::size_t shard = shard_of(hash);
+    const Group* group = groups_[group_of(shard)].get();
+    const Cells* cells = group == nullptr ? nullptr : (*group)[place_of(shard)].get();
+    return cells != nullptr && (*cells)[find(*cells, hash, a)].port != 0;
   }
 
  private:
   friend class L4AddressSetBuilder;
-  std::array<std::shared_ptr<const Shard>, kShards> shards_{};
+  /// Where `a` is, or the empty cell where it would be put.
+  [[nodiscard]] static std::size_t find(const Cells& cells, std::uint64_t hash,
+                                        const L4Address& a) noexcept {
+    const std::size_t mask = cells.size() - 1;
+    std::size_t at = hash & mask;
+    while (cells[at].port != 0 && !(cells[at] == a)) {
+      at = (at + 1) & mask;
+    }
+    return at;
+  }
+  std::array<std::shared_ptr<const Group>, std::size_t{1} << kGroupBits> groups_{};
 };
 
-/// Counts the users of each address and makes sets of those that have any. Cost of freeze(): the
-/// shards touched since the last one. Thread: the publisher.
+/// Counts the users of each address and makes sets of those that have any. Its shards look like
+/// those of the sets, so freeze() copies those that were touched since the last one. Thread: the
+/// publisher.
 class L4AddressSetBuilder {
  public:
   void add(const L4Address& a);
@@ -80,12 +95,19 @@ class L4AddressSetBuilder {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
  private:
-  struct Hash {
-    std::size_t operator()(const L4Address& a) const noexcept { return hash_of(a); }
+  struct Shard {
+    L4AddressSet::Cells cells;
+    std::vector<std::uint32_t> users;  ///< of the cell of the same index
+    std::uint32_t used = 0;            ///< cells
+    bool dirty = false;
   };
-  using Users = std::unordered_map<L4Address, std::uint32_t, Hash>;
-  std::array<Users, L4AddressSet::kShards> users_;
-  std::array<bool, L4AddressSet::kShards> dirty_{};
+  void touch(std::size_t number);
+  static void grow(Shard& shard);
+  static void close_gap(Shard& shard, std::size_t gap);
+
+  std::vector<Shard> shards_ = std::vector<Shard>(
+      std::size_t{1} << (L4AddressSet::kGroupBits + L4AddressSet::kShardBits));
+  std::vector<std::size_t> dirty_;  ///< numbers of the shards that are
   L4AddressSet current_;
   std::size_t size_ = 0;
 };

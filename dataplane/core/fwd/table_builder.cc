@@ -93,15 +93,25 @@ void TableBuilder::set_node(NodePart node) {
 }
 
 void TableBuilder::set_service(ServiceSlot slot, ServicePort block) {
-  const auto i = static_cast<std::uint32_t>(slot);
+  set_service(slot, prepare(std::move(block), base_->service(slot)));
+}
+
+TableBuilder::Prepared TableBuilder::prepare(ServicePort block, const ServicePort* present) {
   index_endpoints(block);
-  const ServicePort* present = base_->service(slot);
   if (present != nullptr && *present == block) {
-    services_.erase(i);
-    return;
+    return {};
   }
   plan_picks(block, present);
-  services_[i] = std::make_shared<const ServicePort>(std::move(block));
+  return {std::make_shared<const ServicePort>(std::move(block))};
+}
+
+void TableBuilder::set_service(ServiceSlot slot, Prepared block) {
+  const auto i = static_cast<std::uint32_t>(slot);
+  if (block.block == nullptr) {
+    services_.erase(i);
+  } else {
+    services_.insert_or_assign(i, std::move(block.block));
+  }
 }
 
 void TableBuilder::remove_service(ServiceSlot slot) {

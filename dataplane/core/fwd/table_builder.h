@@ -26,6 +26,14 @@ class TableBuilder {
   /// Adds or replaces a block. Fills `by_address` and the plans of its scheduler. An equal block is
   /// no change.
   void set_service(ServiceSlot slot, ServicePort block);
+
+  /// What set_service() does with a block alone.
+  struct Prepared {
+    ForwardingTable::BlockPtr block;  ///< nullptr: equal to the present one
+  };
+  /// For many blocks at once. @param present  the base's block in that slot, or nullptr. Thread: any.
+  [[nodiscard]] static Prepared prepare(ServicePort block, const ServicePort* present);
+  void set_service(ServiceSlot slot, Prepared block);
   void remove_service(ServiceSlot slot);
   void set_frontend(const FrontendKey& key, Frontend frontend);
   void remove_frontend(const FrontendKey& key);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -104,6 +105,31 @@ TEST(RateLimit, BurstThenAPaceByTime) {
 pipeline::L4Address l4(std::uint32_t n) {
   return {core::IpAddress(core::Be32::from_host(0x0af40000 + n)),
           static_cast<std::uint16_t>(8000 + n % 7), core::Protocol::kTcp};
+}
+
+/// Few addresses in few shards' worth of cells, so that removals close gaps.
+TEST(SteeringBook, HoldsWhatACountedSetHolds) {
+  pipeline::L4AddressSetBuilder builder;
+  std::map<std::uint32_t, int> wanted;
+  std::uint32_t random = 1;
+  for (int step = 0; step < 200'000; ++step) {
+    random = random * 1664525u + 1013904223u;
+    const std::uint32_t n = (random >> 8) % 60'000;
+    if ((random >> 30) == 0 || wanted[n] == 0) {
+      builder.add(l4(n));
+      ++wanted[n];
+    } else {
+      builder.remove(l4(n));
+      --wanted[n];
+    }
+  }
+  const pipeline::L4AddressSet set = builder.freeze();
+  std::size_t size = 0;
+  for (std::uint32_t n = 0; n < 60'000; ++n) {
+    ASSERT_EQ(set.contains(l4(n)), wanted[n] != 0) << n;
+    size += wanted[n] != 0 ? 1 : 0;
+  }
+  EXPECT_EQ(builder.size(), size);
 }
 
 TEST(SteeringBook, SetsCountTheirUsersAndShareWhatStays) {

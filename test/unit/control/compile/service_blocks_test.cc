@@ -11,7 +11,7 @@ namespace {
 class ServiceBlocksTest : public testing::Test {
  protected:
   core::ServicePort block_of(const model::Service& service) {
-    ServiceResult result = compile_service(service, {}, node_, ids_);
+    ServiceResult result = compile_service(service, {}, node_, &ids_);
     EXPECT_EQ(1U, result.blocks.size());
     return result.blocks.empty() ? core::ServicePort{} : result.blocks[0].block;
   }

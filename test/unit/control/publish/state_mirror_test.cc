@@ -15,10 +15,14 @@ using test::upsert;
 
 class StateMirrorTest : public testing::Test {
  protected:
-  StateMirrorTest() { mirror_.fill(owner_); }
+  StateMirrorTest() { fill(); }
+  void fill() {
+    while (!mirror_.fill_some(owner_)) {
+    }
+  }
   void change(const model::Delta& delta) {
     model::apply(owner_, delta);
-    mirror_.add(delta);
+    mirror_.add(delta, owner_.version);
   }
   static model::Delta service(int number) {
     return upsert({make_service("s" + std::to_string(number), "10.96.0.1")});
@@ -54,7 +58,24 @@ TEST_F(StateMirrorTest, IsEmptyAfterResetUntilItIsFilled) {
   EXPECT_FALSE(mirror_.live());
   EXPECT_EQ(mirror_.read(), nullptr);
   change(service(1));
-  mirror_.fill(owner_);
+  fill();
+  EXPECT_EQ(*mirror_.read(), owner_);
+}
+
+// A copy of a large state is made in steps, so that it holds up no change.
+TEST_F(StateMirrorTest, TakesChangesInTheMiddleOfACopy) {
+  mirror_.reset();
+  for (int i = 0; i < 300; ++i) {
+    model::apply(owner_, service(i));
+  }
+  ASSERT_FALSE(mirror_.fill_some(owner_));
+  EXPECT_EQ(mirror_.read(), nullptr);
+  model::Delta gone;
+  gone.deleted_services = {{"default", "a"}, {"default", "s299"}};
+  change(gone);                             // one that is copied, one that is not
+  change(service(5000));                    // behind everything
+  change(upsert({make_service("a", "10.96.0.9")}));  // back again, another
+  fill();
   EXPECT_EQ(*mirror_.read(), owner_);
 }
 
@@ -64,7 +85,7 @@ TEST_F(StateMirrorTest, GivesUpWhenNobodyReads) {
     many.deleted_nodes.push_back("n" + std::to_string(i));
   }
   for (std::size_t i = 0; i <= StateMirror::kMaxPending / 1000; ++i) {
-    mirror_.add(many);
+    mirror_.add(many, i + 1);
   }
   EXPECT_FALSE(mirror_.live());
 }
