@@ -29,10 +29,10 @@ class Net(lab.Lab):
 
     before = {}
 
-    def apply(self, text):
+    def apply(self, text, *options):
         path = self.dir / "objects.json"
         path.write_text(text)
-        self.ctl("apply", "-f", path)
+        self.ctl("apply", "-f", path, *options)
 
     def replace(self, text):
         path = self.dir / "snapshot.json"
