@@ -36,6 +36,7 @@ core::Result<std::unique_ptr<kni::NftablesSink>> make_nftables(const KernelSinkO
   kni::NftablesSink::Options sink_options;
   sink_options.verify_within = options.sync_period;
   sink_options.warn = warn_line;
+  sink_options.scope.taps = options.taps;
   if (options.take_over == TakeOver::kKubeProxy) {
     sink_options.replaces = {kKubeProxy};
   }
