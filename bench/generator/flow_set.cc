@@ -141,7 +141,7 @@ void FlowSetOf<F>::send_note(Device& device, const Key& key, std::uint8_t flags,
   note.store(bytes);
   std::uint64_t value = 0;
   std::memcpy(&value, bytes, 8);
-  stamp(data, offsets(), value);
+  Stamp(value).put(data, offsets());
   frame->data_len = static_cast<std::uint16_t>(shortest());
   frame->pkt_len = shortest();
   device.send(&frame, 1);

@@ -20,9 +20,10 @@ def _remarks(row):
     words = ["oversubscribed"] if row.get("oversubscribed") else []
     if "throughput" in row:
         limit = row["throughput"]["limit"]
-        if "busy" in limit:
-            words.append(f"polls busy {limit['busy']:.0%}, bursts full {limit['full']:.0%}")
-        words.append(f"generator idle {limit['generator_idle']:.0%}")
+        if "full" in limit:
+            words.append(f"bursts full {limit['full']:.0%}")
+        words.append(f"{min(1, limit['queued']):.0%} of the frames in flight at the device, "
+                     f"generator idle {limit['generator_idle']:.0%}")
     if "search" in row:
         words.append(f"NDR {row['search']['ndr']:.2f}, PDR {row['search']['pdr']:.2f} Mpps")
     if "latency" in row:

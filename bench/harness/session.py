@@ -13,7 +13,7 @@ import time
 from . import dut, generators, in_process, machine, matrix, measure, report, targets
 
 # seconds and number of the windows of a figure
-WINDOWS = {"quick": (0.7, 5), "full": (1.0, 7), "smoke": (0.05, 1)}
+WINDOWS = {"quick": (0.5, 5), "full": (0.8, 7), "smoke": (0.05, 1)}
 
 
 class Session:
@@ -39,7 +39,7 @@ class Session:
         if kind == "veth":
             link = dut.Link("veth", folder, packet_driver=driver or "auto")
         else:
-            link = dut.Link(row["link"], folder)
+            link = dut.Link(row["link"], folder, hugepages=self.pages.enough)
         core, point, huge = self.dut_core, row["point"], self.pages.enough
         name = row["dut"]
         if name == "sluiced":
@@ -96,7 +96,7 @@ class Session:
 
     def make_generator(self, device, row, folder):
         return generators.Embedded(self.binaries, device, row["point"], self.generator_core,
-                                   self.pages.enough, folder)
+                                   self.pages.enough, folder, self.chosen.realtime)
 
     def _throughput(self, row, device, generator):
         row["throughput"] = measure.throughput(device, generator, self.seconds, self.windows)
@@ -181,7 +181,7 @@ def run(chosen, binaries):
               "machine": description,
               "settings": {"hugepages": pages.enough, "window": measure.WINDOW,
                            "seconds": session.seconds, "windows": session.windows,
-                           "dut_core": session.dut_core,
+                           "realtime": chosen.realtime, "dut_core": session.dut_core,
                            "generator_core": session.generator_core},
               "rows": session.rows, "in_process": inside}
     result["targets"] = targets.reached(result)
