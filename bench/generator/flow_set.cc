@@ -49,9 +49,6 @@ class FlowSetOf final : public FlowSet {
   enum class State : std::uint8_t { kNone, kOpen };
 
   [[nodiscard]] std::uint32_t shortest() const noexcept { return offsets().shortest(); }
-  [[nodiscard]] std::uint32_t length_of(std::uint32_t i) const noexcept {
-    return std::max(plan().lengths[i % plan().lengths.size()], shortest());
-  }
   [[nodiscard]] Key forward(std::uint32_t n) const noexcept {
     return {numbered<F>(FlowSpace<F>::kClients, 1 + (n >> 8)),
             numbered<F>(FlowSpace<F>::kVips, 1 + n % plan().services),

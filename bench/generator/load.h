@@ -38,8 +38,7 @@ struct LoadResult {
 class Load {
  public:
   /// All are borrowed and outlive the object.
-  Load(Device& device, const FlowSet& flows, Images& images)
-      : device_(device), flows_(flows), images_(images), at_(flows.offsets()) {}
+  Load(Device& device, const FlowSet& flows, Images& images);
 
   [[nodiscard]] LoadResult run(const LoadSpec& spec);
 
@@ -74,7 +73,7 @@ class Load {
   std::uint32_t foreign_ = 0;
   double fresh_credit_ = 0;
   double foreign_credit_ = 0;
-  std::uint32_t pattern_ = 0;     ///< of lengths
+  std::array<std::uint32_t, kLengths> lengths_{};
   std::uint32_t sample_ = 0;
   std::uint32_t every_ = 1;       ///< one of so many frames goes into the histogram
 };

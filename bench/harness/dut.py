@@ -317,6 +317,10 @@ class Kernel(Dut):
     def _rps(self, interface, mask):
         self.space.run("sh", "-c", f"echo {mask:x} > /sys/class/net/{interface}/queues/rx-0/rps_cpus")
 
+    def pollers(self):
+        """The kernel's own thread for packets on that CPU."""
+        return machine.kernel_threads(f"ksoftirqd/{self.core}")
+
     ready = Sluiced.ready
     ctl = Sluiced.ctl
 

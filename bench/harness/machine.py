@@ -69,6 +69,11 @@ def thread_name(pid, tid):
     return pathlib.Path(f"/proc/{pid}/task/{tid}/comm").read_text().strip()
 
 
+def kernel_threads(name):
+    return [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/comm")
+            if path.read_text().strip() == name]
+
+
 class Realtime:
     """Gives threads real-time priority for one window, so that what else runs on this machine waits.
     Windows are shorter than a second and nothing runs between them: the kernel's share for others

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-from . import dut, generators, in_process, machine, matrix, measure, report, targets
+from . import dut, generators, in_process, machine, matrix, measure, report, stateful, targets
 
 # seconds and number of the windows of a figure
 WINDOWS = {"quick": (0.5, 5), "full": (0.8, 7), "smoke": (0.05, 1)}
@@ -171,8 +171,9 @@ def run(chosen, binaries):
         session.say(f"# {description['kind']}; {'huge' if pages.enough else 'ordinary'} pages; "
                     f"device on CPU {session.dut_core}, generator on {session.generator_core}")
         session.run_rows()
-        inside = {}
+        inside, connections = {}, {}
         if chosen.kind != "smoke" and not chosen.only:
+            connections = stateful.run(binaries, {"quick": 3, "full": 10}[chosen.kind], session.say)
             inside = in_process.run(chosen.kind, binaries, session.dut_core, pages, session.say)
     failed = [row["name"] for row in session.rows if "failed" in row]
     if chosen.kind == "smoke":
@@ -183,7 +184,7 @@ def run(chosen, binaries):
                            "seconds": session.seconds, "windows": session.windows,
                            "realtime": chosen.realtime, "dut_core": session.dut_core,
                            "generator_core": session.generator_core},
-              "rows": session.rows, "in_process": inside}
+              "rows": session.rows, "in_process": inside, "stateful": connections}
     result["targets"] = targets.reached(result)
     for target in result["targets"]:
         session.say(targets.line(target))
