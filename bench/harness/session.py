@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-from . import dut, generators, in_process, machine, matrix, measure, report, stateful, targets
+from . import dut, generators, in_process, machine, matrix, measure, pktgen, report, stateful, targets
 
 # seconds and number of the windows of a figure
 WINDOWS = {"quick": (0.5, 5), "full": (0.8, 7), "smoke": (0.05, 1)}
@@ -95,6 +95,12 @@ class Session:
         row["steal_ticks"] = {cpu: after[cpu][1] - before[cpu][1] for cpu in after}
 
     def make_generator(self, device, row, folder):
+        if self.chosen.generator == "pktgen" or (self.chosen.generator is None and pktgen.found() and
+                                                 row["link"] == "vhost" and device.translates):
+            if not pktgen.found():
+                raise generators.GeneratorError("pktgen is not found (PKTGEN names its binary)")
+            return pktgen.Pktgen(device, {**row["point"], "proto": "udp"}, self.generator_core,
+                                 folder)
         return generators.Embedded(self.binaries, device, row["point"], self.generator_core,
                                    self.pages.enough, folder, self.chosen.realtime)
 
