@@ -5,6 +5,7 @@ import pathlib
 import platform
 import re
 import subprocess
+import time
 
 POOL = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
 
@@ -76,8 +77,10 @@ def kernel_threads(name):
 
 class Realtime:
     """Gives threads real-time priority for one window, so that what else runs on this machine waits.
-    Windows are shorter than a second and nothing runs between them: the kernel's share for others
-    (a twentieth of each second) falls outside."""
+    The kernel takes a twentieth of each second back when others starve; the pause after a window
+    keeps that out of the next one."""
+
+    PAUSE = 0.3
 
     def __init__(self, tids):
         self.tids = tids
@@ -87,6 +90,7 @@ class Realtime:
 
     def __exit__(self, *_):
         self._set(os.SCHED_OTHER, 0)
+        time.sleep(self.PAUSE)
 
     def _set(self, policy, priority):
         for tid in self.tids:

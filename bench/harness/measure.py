@@ -15,6 +15,14 @@ def spread(values):
             "windows": values}
 
 
+def merge(one, two):
+    """The figure of both their windows."""
+    limit = {key: (one["limit"][key] + two["limit"][key]) / 2 for key in one["limit"]
+             if key in two["limit"]}
+    limit["device"] = bool(one["limit"]["device"] and two["limit"]["device"])
+    return {**spread(one["windows"] + two["windows"]), "limit": limit}
+
+
 def limit_of(before, after, result, window):
     """What shows that the device was the limit. queued: share of the frames in flight that were at
     the device (Little's law: rate times the usual latency). full: share of its polls that found

@@ -149,17 +149,36 @@ class Session:
     def run_rows(self):
         rows = matrix.ROWS[self.chosen.kind]()
         if self.chosen.dut:
-            rows.insert(1, matrix.row("dut", "command"))
+            rows.insert(2, matrix.row("dut", "command"))
         if self.chosen.only:
             words = self.chosen.only.split(",")
             rows = [r for r in rows if any(word in r["name"] for word in words)]
-        for row in rows:
-            began = time.monotonic()
-            self.measure(row)
-            row["took_seconds"] = round(time.monotonic() - began, 1)
-            self.rows.append(row)
-            self.say(report.row_line(row))
+        for position, row in enumerate(rows):
+            self._measure_and_say(row)
+            last = position + 1 == len(rows) or rows[position + 1]["pair"] != row["pair"]
+            if row["pair"] and last:
+                self._again([r for r in self.rows if r["pair"] == row["pair"]])
         return rows
+
+    def _measure_and_say(self, row):
+        began = time.monotonic()
+        self.measure(row)
+        row["took_seconds"] = round(time.monotonic() - began, 1)
+        self.rows.append(row)
+        self.say(report.row_line(row))
+
+    def _again(self, pair):
+        """The rows of a pair once more, and their windows together."""
+        for row in pair:
+            if "throughput" not in row:
+                continue
+            second = {**row, "measures": ["throughput"]}
+            self.measure(second)
+            if "failed" in second:
+                row["failed"] = second["failed"]
+            else:
+                row["throughput"] = measure.merge(row["throughput"], second["throughput"])
+            self.say(report.row_line({**row, "name": row["name"] + " (both)"}))
 
 
 def hugepages_mib(kind):
