@@ -75,7 +75,9 @@ void put_replies(const Rig& rig, FrameRing& ring, std::vector<core::FlowKey4>& r
 
 }  // namespace
 
-double new_flow_cycles(double cycles_per_tick, bool& failed) {
+double new_flow_cycles(double cycles_per_tick, double seconds, bool& failed) {
+  const auto measured = std::max(
+      kMeasured, static_cast<std::uint32_t>(seconds * kFlowsPerSecond / pipeline::kBurst));
   const auto rig = make_rig(static_cast<std::uint64_t>(pipeline::kBurst / kFlowsPerSecond * 1e9),
                             kFlowsPerSecond, failed);
   if (rig == nullptr) {
@@ -86,7 +88,7 @@ double new_flow_cycles(double cycles_per_tick, bool& failed) {
   std::vector<std::uint64_t> ticks;
   std::uint32_t next = 0;
   const std::uint32_t warm = kLive * 2 / pipeline::kBurst;
-  for (std::uint32_t burst = 0; burst < warm + kMeasured; ++burst) {
+  for (std::uint32_t burst = 0; burst < warm + measured; ++burst) {
     for (std::uint32_t i = 0; i < pipeline::kBurst; ++i) {
       ring.put<Ipv4>(i, space.forward(next++), core::kTcpSyn);
     }

@@ -26,6 +26,7 @@ struct Options {
   std::size_t memory_mib = 2'600;
   double clock_ghz = 2.6;  ///< rates are given for this clock, as in the design
   bool only_nat4 = false;
+  double new_flow_seconds = 0;
 };
 
 std::string count_name(std::uint32_t n) {
@@ -178,7 +179,7 @@ class Bench {
   }
 
   void new_flows() {
-    const double created = new_flow_cycles(cycles_per_tick_, failed_);
+    const double created = new_flow_cycles(cycles_per_tick_, options_.new_flow_seconds, failed_);
     const double whole = whole_connection_cycles(cycles_per_tick_, failed_);
     results_["new_flows_millions"] = options_.clock_ghz * 1000 / created;
     results_["tcp_connections_millions"] = options_.clock_ghz * 1000 / whole;
@@ -206,6 +207,8 @@ int main(int argc, char** argv) {
   app.add_option("--memory-mib", options.memory_mib, "memory of the EAL");
   app.add_option("--clock-ghz", options.clock_ghz, "clock that rates are given for");
   app.add_flag("--hugepages", options.hugepages, "use huge pages");
+  app.add_option("--new-flow-seconds", options.new_flow_seconds,
+                 "of the bench's clock that flows come and go; 60 for the target");
   app.add_flag("--only-nat4", options.only_nat4, "IPv4 nat alone");
   CLI11_PARSE(app, argc, argv);
   if (!sluice::bench::start_eal(options.hugepages, options.memory_mib)) {

@@ -26,7 +26,7 @@ struct DeviceOptions {
 /// zero behind the headers, so that a long frame costs no filling. Thread: one.
 class Device {
  public:
-  static constexpr std::uint16_t kBurst = 32;
+  static constexpr std::uint16_t kBurst = 64;
 
   /// Errors: what EAL or driver refuse.
   [[nodiscard]] static core::Result<std::unique_ptr<Device>> open(const DeviceOptions& options);

@@ -49,9 +49,6 @@ class FlowSetOf final : public FlowSet {
   enum class State : std::uint8_t { kNone, kOpen };
 
   [[nodiscard]] std::uint32_t shortest() const noexcept { return offsets().shortest(); }
-  [[nodiscard]] std::uint32_t length_of(std::uint32_t i) const noexcept {
-    return std::max(plan().lengths[i % plan().lengths.size()], shortest());
-  }
   [[nodiscard]] Key forward(std::uint32_t n) const noexcept {
     return {numbered<F>(FlowSpace<F>::kClients, 1 + (n >> 8)),
             numbered<F>(FlowSpace<F>::kVips, 1 + n % plan().services),
@@ -141,7 +138,7 @@ void FlowSetOf<F>::send_note(Device& device, const Key& key, std::uint8_t flags,
   note.store(bytes);
   std::uint64_t value = 0;
   std::memcpy(&value, bytes, 8);
-  stamp(data, offsets(), value);
+  Stamp(value).put(data, offsets());
   frame->data_len = static_cast<std::uint16_t>(shortest());
   frame->pkt_len = shortest();
   device.send(&frame, 1);

@@ -11,13 +11,16 @@
 
 namespace sluice::bench {
 
+/// Image i has length number i % kLengths.
+inline constexpr std::uint32_t kLengths = 64;
+
 struct FlowPlan {
   std::uint32_t flows = 1000;
   std::uint32_t services = 1;    ///< flow n asks for Service n % services
   std::uint32_t in_flight = 24;  ///< while opening; below a burst, or new flows are held back
   bool one_way = false;          ///< answers do not come by (dr, ipip)
   bool reflect = false;          ///< the device under test sends back what it gets: nothing to open
-  std::vector<std::uint32_t> lengths = {60};  ///< of frames without FCS, used in turn
+  std::vector<std::uint32_t> lengths = {60};  ///< of frames without FCS; of kLengths each its share
   FrameShape shape;
 };
 
@@ -66,6 +69,10 @@ class FlowSet {
   /// A packet to an address that is no Service's.
   virtual void write_foreign(std::uint8_t* at, std::uint32_t n) const noexcept = 0;
 
+  /// Of image i, without FCS.
+  [[nodiscard]] std::uint32_t length_of(std::uint32_t i) const noexcept {
+    return std::max(plan_.lengths[i % kLengths % plan_.lengths.size()], offsets_.shortest());
+  }
   [[nodiscard]] const FlowPlan& plan() const noexcept { return plan_; }
   [[nodiscard]] const FrameOffsets& offsets() const noexcept { return offsets_; }
   [[nodiscard]] core::Family family() const noexcept { return family_; }

@@ -63,16 +63,27 @@ struct FrameOffsets {
   }
 };
 
-/// Adds `ticks` to a frame whose payload is zero, checksum included.
-inline void stamp(std::uint8_t* frame, const FrameOffsets& at, std::uint64_t ticks) noexcept {
-  std::memcpy(frame + at.payload, &ticks, kStampBytes);
-  const std::uint16_t field = core::load_raw16(frame + at.checksum);
-  const std::uint64_t words = (ticks & 0xffff) + (ticks >> 16 & 0xffff) + (ticks >> 32 & 0xffff);
-  const auto sum = static_cast<std::uint16_t>(
-      ~core::fold(words + static_cast<std::uint16_t>(~field)));
-  // A UDP checksum is never sent as zero; for TCP both forms of zero are right.
-  core::store_raw16(frame + at.checksum, sum == 0 ? std::uint16_t{0xffff} : sum);
-}
+/// Adds a value to frames whose payload is zero, checksum included. One for all frames of a burst.
+class Stamp {
+ public:
+  explicit Stamp(std::uint64_t value) noexcept
+      : value_(value),
+        words_(core::fold((value & 0xffff) + (value >> 16 & 0xffff) + (value >> 32 & 0xffff))) {}
+
+  void put(std::uint8_t* frame, const FrameOffsets& at) const noexcept {
+    std::memcpy(frame + at.payload, &value_, kStampBytes);
+    const std::uint16_t field = core::load_raw16(frame + at.checksum);
+    std::uint32_t sum = std::uint32_t{words_} + static_cast<std::uint16_t>(~field);
+    sum = (sum & 0xffff) + (sum >> 16);
+    const auto sent = static_cast<std::uint16_t>(~sum);
+    // A UDP checksum is never sent as zero; for TCP both forms of zero are right.
+    core::store_raw16(frame + at.checksum, sent == 0 ? std::uint16_t{0xffff} : sent);
+  }
+
+ private:
+  std::uint64_t value_;
+  std::uint16_t words_;
+};
 
 /// Writes the headers of a frame of `length` bytes (without FCS) whose payload is all zero; the
 /// bytes up to offsets.payload + kStampBytes are written.

@@ -1,5 +1,6 @@
 #include "bench/generator/load.h"
 
+#include <immintrin.h>
 #include <rte_cycles.h>
 
 #include "dataplane/core/net/parse.h"
@@ -11,9 +12,23 @@ namespace {
 // that nobody asked for.
 constexpr std::uint64_t kMostBehind = 256;
 constexpr std::uint64_t kStampMask = (std::uint64_t{1} << 48) - 1;
+void copy_line(std::uint8_t* to, const std::uint8_t* from) noexcept {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      _mm256_load_si256(reinterpret_cast<const __m256i*>(from)));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32),
+                      _mm256_load_si256(reinterpret_cast<const __m256i*>(from + 32)));
+}
+
 constexpr std::uint32_t kChecked = 1024;  // one of so many frames has its checksums verified
 
 }  // namespace
+
+Load::Load(Device& device, const FlowSet& flows, Images& images)
+    : device_(device), flows_(flows), images_(images), at_(flows.offsets()) {
+  for (std::uint32_t i = 0; i < kLengths; ++i) {
+    lengths_[i] = flows.length_of(i);
+  }
+}
 
 double ticks_per_second() { return static_cast<double>(rte_get_tsc_hz()); }
 
@@ -22,6 +37,7 @@ LoadResult Load::run(const LoadSpec& spec) {
   result_ = LoadResult{};
   start_ = last_heard_ = rte_rdtsc();
   due_ = outstanding_ = 0;
+  every_ = spec.window == 0 ? 1 : 8;  // a closed loop is about the rate
   const auto end = start_ + static_cast<std::uint64_t>(spec.seconds * ticks_per_second());
   std::uint64_t now = start_;
   std::uint64_t idle = 0;
@@ -79,6 +95,7 @@ void Load::pace_closed(const LoadSpec& spec, std::uint64_t now) {
 void Load::send(const LoadSpec& spec, std::uint16_t n, std::uint64_t now) {
   rte_mbuf* frames[Device::kBurst];
   Kind kinds[Device::kBurst];
+  const bool mixed = spec.fresh != 0 || spec.foreign != 0;
   ++result_.bursts;
   if (!device_.allocate(frames, n)) {
     result_.offered += n;
@@ -86,22 +103,19 @@ void Load::send(const LoadSpec& spec, std::uint16_t n, std::uint64_t now) {
     ++result_.bursts_refused;
     return;
   }
-  for (std::uint16_t i = 0; i < n; ++i) {
-    kinds[i] = write(spec, frames[i]);
-    stamp(rte_pktmbuf_mtod(frames[i], std::uint8_t*), flows_.offsets(), now & kStampMask);
+  const Stamp stamp(now & kStampMask);
+  if (mixed) {
+    write_mixed(spec, frames, n, stamp, kinds);
+  } else {
+    write_images(frames, n, stamp);
   }
   const std::uint16_t taken = device_.send(frames, n);
   outstanding_ += taken;
+  result_.bursts_refused += taken < n ? 1 : 0;
   if (taken < n && spec.window != 0) {
     outstanding_ = spec.window;  // the peer is held up: no more before it is heard again
   }
-  result_.bursts_refused += taken < n ? 1 : 0;
-  if (spec.fresh == 0 && spec.foreign == 0) {
-    result_.offered += n;
-    result_.refused += static_cast<std::uint64_t>(n - taken);
-    return;
-  }
-  for (std::uint16_t i = 0; i < n; ++i) {
+  for (std::uint16_t i = 0; mixed && i < n; ++i) {
     result_.offered += kinds[i] == Kind::kEstablished ? 1 : 0;
     result_.refused += kinds[i] == Kind::kEstablished && i >= taken ? 1 : 0;
     result_.fresh_sent += kinds[i] == Kind::kFresh ? 1 : 0;
@@ -109,85 +123,133 @@ void Load::send(const LoadSpec& spec, std::uint16_t n, std::uint64_t now) {
     // Nobody sends a foreign frame back.
     outstanding_ -= kinds[i] == Kind::kForeign && i < taken ? 1 : 0;
   }
+  result_.offered += mixed ? 0 : n;
+  result_.refused += mixed ? 0 : static_cast<std::uint64_t>(n - taken);
 }
 
-Load::Kind Load::write(const LoadSpec& spec, rte_mbuf* frame) noexcept {
-  auto* data = rte_pktmbuf_mtod(frame, std::uint8_t*);
-  frame->data_len = static_cast<std::uint16_t>(flows_.offsets().shortest());
-  frame->pkt_len = frame->data_len;
+void Load::write_images(rte_mbuf** frames, std::uint16_t n, const Stamp& stamp) noexcept {
+  // Buffers were last read by the peer's core, images by nobody: both are far away.
+  for (std::uint16_t i = 0; i < n; ++i) {
+    __builtin_prefetch(rte_pktmbuf_mtod(frames[i], void*), 1);
+    __builtin_prefetch(images_.at(std::min(next_ + Device::kBurst + i, images_.count() - 1)));
+  }
+  const bool two_lines = images_.stride() != 64;
+  const FrameOffsets at = at_;
+  std::uint32_t next = next_;
+  for (std::uint16_t i = 0; i < n; ++i) {
+    auto* data = rte_pktmbuf_mtod(frames[i], std::uint8_t*);
+    copy_line(data, images_.at(next));
+    if (two_lines) {
+      copy_line(data + 64, images_.at(next) + 64);
+    }
+    stamp.put(data, at);
+    const std::uint32_t length = lengths_[next % kLengths];
+    frames[i]->data_len = static_cast<std::uint16_t>(length);
+    frames[i]->pkt_len = length;
+    next = next + 1 == images_.count() ? 0 : next + 1;
+  }
+  next_ = next;
+}
+
+void Load::write_mixed(const LoadSpec& spec, rte_mbuf** frames, std::uint16_t n,
+                       const Stamp& stamp, Kind* kinds) noexcept {
+  for (std::uint16_t i = 0; i < n; ++i) {
+    kinds[i] = choose(spec);
+    if (kinds[i] == Kind::kEstablished) {
+      write_images(frames + i, 1, stamp);
+      continue;
+    }
+    auto* data = rte_pktmbuf_mtod(frames[i], std::uint8_t*);
+    frames[i]->data_len = static_cast<std::uint16_t>(at_.shortest());
+    frames[i]->pkt_len = at_.shortest();
+    if (kinds[i] == Kind::kFresh) {
+      flows_.write_fresh(data, fresh_++);
+    } else {
+      flows_.write_foreign(data, foreign_++);
+    }
+    stamp.put(data, at_);
+  }
+}
+
+Load::Kind Load::choose(const LoadSpec& spec) noexcept {
   fresh_credit_ += spec.fresh;
   foreign_credit_ += spec.foreign;
   if (fresh_credit_ >= 1) {
     fresh_credit_ -= 1;
-    flows_.write_fresh(data, fresh_++);
     return Kind::kFresh;
   }
   if (foreign_credit_ >= 1) {
     foreign_credit_ -= 1;
-    flows_.write_foreign(data, foreign_++);
     return Kind::kForeign;
-  }
-  const std::uint8_t* image = images_.at(next_);
-  std::memcpy(data, image, 64);
-  if (images_.stride() != 64) {
-    std::memcpy(data + 64, image + 64, 64);
-  }
-  const auto& lengths = flows_.plan().lengths;
-  if (lengths.size() == 1 || pattern_ == lengths.size()) {
-    pattern_ = 0;
-  }
-  const std::uint32_t length = std::max<std::uint32_t>(lengths[pattern_], frame->data_len);
-  frame->data_len = static_cast<std::uint16_t>(length);
-  frame->pkt_len = length;
-  ++pattern_;
-  if (++next_ == images_.count()) {
-    next_ = 0;
-    pattern_ = 0;
   }
   return Kind::kEstablished;
 }
 
 std::uint32_t Load::receive(std::uint64_t now) {
   rte_mbuf* frames[Device::kBurst];
-  std::uint32_t count = 0;
+  std::uint32_t heard = 0;
   // Two bursts: what was sent meanwhile must not pile up.
   for (int turn = 0; turn < 2; ++turn) {
     const std::uint16_t got = device_.receive(frames);
     for (std::uint16_t i = 0; i < got; ++i) {
-      take(frames[i], now);
+      rte_prefetch0(rte_pktmbuf_mtod(frames[i], void*));
     }
-    count += got;
+    unsigned plain = 0;
+    for (std::uint16_t i = 0; i < got; ++i) {
+      const auto* data = rte_pktmbuf_mtod(frames[i], const std::uint8_t*);
+      if (!is_plain(data)) [[unlikely]] {
+        take_other(frames[i], now);
+        continue;
+      }
+      count(data, now);
+      frames[plain++] = frames[i];
+    }
+    rte_pktmbuf_free_bulk(frames, plain);
+    heard += got;
     if (got < Device::kBurst) {
       break;
     }
   }
-  last_heard_ = count != 0 ? now : last_heard_;
-  return count;
+  last_heard_ = heard != 0 ? now : last_heard_;
+  return heard;
 }
 
-void Load::take(rte_mbuf* frame, std::uint64_t now) {
-  auto* data = rte_pktmbuf_mtod(frame, std::uint8_t*);
-  const Received received = look_at(data, frame->data_len, flows_);
+/// The run's family and protocol, no tunnel. (Shorter frames than ours nobody sends.)
+bool Load::is_plain(const std::uint8_t* frame) const noexcept {
+  const bool v4 = flows_.family() == core::Family::kIpv4;
+  return frame[at_.proto] == flows_.plan().shape.proto &&
+         core::load_be16(frame + 12) == (v4 ? core::kEtherTypeIpv4 : core::kEtherTypeIpv6);
+}
+
+void Load::take_other(rte_mbuf* frame, std::uint64_t now) {
+  const Received received =
+      look_at(rte_pktmbuf_mtod(frame, std::uint8_t*), frame->data_len, flows_);
   if (received.inner == nullptr) {
     answer_or_free(device_, frame);
     return;
   }
+  count(received.inner, now);
+  rte_pktmbuf_free(frame);
+}
+
+void Load::count(const std::uint8_t* inner, std::uint64_t now) noexcept {
   outstanding_ -= outstanding_ > 0 ? 1 : 0;
-  const FrameOffsets& at = flows_.offsets();
+  ++sample_;
   const bool tcp = flows_.plan().shape.proto == core::kIpProtoTcp;
-  if (tcp && (received.inner[at.l4 + 13] & core::kTcpSyn) != 0) {
+  if (tcp && (inner[at_.l4 + 13] & core::kTcpSyn) != 0) {
     ++result_.fresh_received;
   } else {
     ++result_.received;
-    std::uint64_t sent = 0;
-    std::memcpy(&sent, received.inner + at.payload, kStampBytes);
-    const std::uint64_t ticks = (now - sent) & kStampMask;
-    result_.latency.add(ticks < kStampMask / 2 ? ticks : 0);
+    if (sample_ % every_ == 0) {
+      std::uint64_t sent = 0;
+      std::memcpy(&sent, inner + at_.payload, kStampBytes);
+      const std::uint64_t ticks = (now - sent) & kStampMask;
+      result_.latency.add(ticks < kStampMask / 2 ? ticks : 0);
+    }
   }
-  if (++sample_ % kChecked == 0) {
-    result_.bad_checksums += checksums_right(received.inner, flows_) ? 0 : 1;
+  if (sample_ % kChecked == 0) [[unlikely]] {
+    result_.bad_checksums += checksums_right(inner, flows_) ? 0 : 1;
   }
-  rte_pktmbuf_free(frame);
 }
 
 /// Takes what is still on its way, until nothing has come for 10 ms.

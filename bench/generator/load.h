@@ -38,8 +38,7 @@ struct LoadResult {
 class Load {
  public:
   /// All are borrowed and outlive the object.
-  Load(Device& device, const FlowSet& flows, Images& images)
-      : device_(device), flows_(flows), images_(images) {}
+  Load(Device& device, const FlowSet& flows, Images& images);
 
   [[nodiscard]] LoadResult run(const LoadSpec& spec);
 
@@ -49,15 +48,21 @@ class Load {
   void pace_open(const LoadSpec& spec, std::uint64_t now);
   void pace_closed(const LoadSpec& spec, std::uint64_t now);
   void send(const LoadSpec& spec, std::uint16_t n, std::uint64_t now);
-  Kind write(const LoadSpec& spec, rte_mbuf* frame) noexcept;
+  void write_images(rte_mbuf** frames, std::uint16_t n, const Stamp& stamp) noexcept;
+  void write_mixed(const LoadSpec& spec, rte_mbuf** frames, std::uint16_t n, const Stamp& stamp,
+                   Kind* kinds) noexcept;
+  Kind choose(const LoadSpec& spec) noexcept;
   /// @return frames that came.
   std::uint32_t receive(std::uint64_t now);
-  void take(rte_mbuf* frame, std::uint64_t now);
+  [[nodiscard]] bool is_plain(const std::uint8_t* frame) const noexcept;
+  void take_other(rte_mbuf* frame, std::uint64_t now);
+  void count(const std::uint8_t* inner, std::uint64_t now) noexcept;
   void drain();
 
   Device& device_;
   const FlowSet& flows_;
   Images& images_;
+  FrameOffsets at_;
   LoadResult result_;
   std::uint64_t start_ = 0;
   std::uint64_t last_heard_ = 0;
@@ -68,8 +73,9 @@ class Load {
   std::uint32_t foreign_ = 0;
   double fresh_credit_ = 0;
   double foreign_credit_ = 0;
-  std::uint32_t pattern_ = 0;     ///< of lengths
+  std::array<std::uint32_t, kLengths> lengths_{};
   std::uint32_t sample_ = 0;
+  std::uint32_t every_ = 1;       ///< one of so many frames goes into the histogram
 };
 
 /// Ticks of the time stamp counter in a second.

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 
-from . import cluster
+from . import cluster, machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MAC = "02:00:00:00:00:01"       # of the device under test
@@ -35,16 +35,18 @@ def wait_for(what, condition, seconds, process=None, log=None):
 
 
 class Link:
-    """How generator and device under test are joined. kind: memif, memif-zero-copy (the device
-    under test owns the memory and copies nothing), vhost (the device under test is the back end,
-    the generator a virtio-user port), veth (interfaces `dut` and `gen`)."""
+    """How generator and device under test are joined. kind: memif (the device under test copies in
+    both directions, the generator, where it has huge pages, does not), memif-zero-copy (the other
+    way round: the memory is the device's), vhost (the device under test is the back end, the
+    generator a virtio-user port), veth (interfaces `dut` and `gen`)."""
 
     KINDS = ("memif", "memif-zero-copy", "vhost", "veth")
 
-    def __init__(self, kind, folder, descriptors=1024, packet_driver="af_packet"):
+    def __init__(self, kind, folder, descriptors=1024, packet_driver="af_packet", hugepages=False):
         self.kind = kind
         self.descriptors = descriptors
         self.driver = packet_driver
+        self.hugepages = hugepages
         self.socket = folder / "link.sock"
 
     def _memif(self, role, mac, zero_copy):
@@ -72,7 +74,7 @@ class Link:
 
     def generator_device(self):
         if self.kind == "memif":
-            return self._memif("client", GENERATOR_MAC, False)
+            return self._memif("client", GENERATOR_MAC, self.hugepages)
         if self.kind == "memif-zero-copy":
             return self._memif("server", GENERATOR_MAC, False)
         if self.kind == "vhost":
@@ -169,6 +171,12 @@ class Dut:
     def counters(self):
         """Counters by name, summed over workers; {} when it has none."""
         return {}
+
+    def pollers(self):
+        """Threads that move packets."""
+        return [tid for tid in machine.threads(self.process.pid)
+                if machine.thread_name(self.process.pid, tid).startswith(("lcore-worker",
+                                                                          "rte-worker"))]
 
 
 class Sluiced(Dut):
@@ -308,6 +316,10 @@ class Kernel(Dut):
 
     def _rps(self, interface, mask):
         self.space.run("sh", "-c", f"echo {mask:x} > /sys/class/net/{interface}/queues/rx-0/rps_cpus")
+
+    def pollers(self):
+        """The kernel's own thread for packets on that CPU."""
+        return machine.kernel_threads(f"ksoftirqd/{self.core}")
 
     ready = Sluiced.ready
     ctl = Sluiced.ctl

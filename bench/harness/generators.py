@@ -1,8 +1,11 @@
 """Traffic generators behind one interface: open() opens the flows, load() is one measurement."""
 
+import contextlib
 import json
 import pathlib
 import subprocess
+
+from . import machine
 
 
 class GeneratorError(RuntimeError):
@@ -14,7 +17,8 @@ class Embedded:
 
     name = "embedded"
 
-    def __init__(self, binaries, dut, point, core, hugepages, folder):
+    def __init__(self, binaries, dut, point, core, hugepages, folder, realtime=False):
+        self.dut, self.realtime = dut, realtime
         self.log = folder / "generator.log"
         stride = 64 if point["family"] == 4 else 128
         memory = 128 + dut.link.descriptors * 16 * 2560 // (1 << 20)
@@ -54,7 +58,9 @@ class Embedded:
     def load(self, seconds, **settings):
         """rate= (frames a second) or window= (frames in flight); fresh=, foreign= shares."""
         words = " ".join(f"{key}={value}" for key, value in settings.items() if value)
-        result = self._ask(f"load seconds={seconds} {words}")
+        with machine.Realtime([self.process.pid, *self.dut.pollers()]) if self.realtime \
+                else contextlib.nullcontext():
+            result = self._ask(f"load seconds={seconds} {words}")
         if result["bad_checksums"]:
             raise GeneratorError(f"checksums of returned frames are wrong: {result}")
         return result

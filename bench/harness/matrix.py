@@ -8,21 +8,22 @@ IMIX = [60] * 7 + [566] * 4 + [1514]  # 64, 570 and 1518 bytes on a wire
 FULL = [1514]
 
 
-def row(name, dut="sluiced", link="memif", measures=("throughput",), **factors):
-    return {"name": name, "dut": dut, "link": link, "measures": list(measures),
+def row(name, dut="sluiced", link="memif", measures=("throughput",), pair=None, **factors):
+    """pair: rows of one pair are measured twice in turn, because a machine's speed drifts."""
+    return {"name": name, "dut": dut, "link": link, "measures": list(measures), "pair": pair,
             "point": {**BASE, **factors}}
 
 
 def quick():
     """Base point, targets and peers; a peer stands beside what it is compared with."""
     rows = [
-        row("base", measures=("throughput", "search", "latency")),
-        row("macswap", "testpmd-macswap"),
+        row("base", measures=("throughput", "search", "latency"), pair="64k"),
+        row("macswap", "testpmd-macswap", pair="64k"),
         row("io", "testpmd-io"),
-        row("flows-1m", flows=1_000_000),
-        row("macswap-1m", "testpmd-macswap", flows=1_000_000),
-        row("base-zero-copy", link="memif-zero-copy"),
-        row("macswap-zero-copy", "testpmd-macswap", "memif-zero-copy"),
+        row("flows-1m", flows=1_000_000, pair="1m"),
+        row("macswap-1m", "testpmd-macswap", flows=1_000_000, pair="1m"),
+        row("base-zero-copy", link="memif-zero-copy", pair="zero-copy"),
+        row("macswap-zero-copy", "testpmd-macswap", "memif-zero-copy", pair="zero-copy"),
         row("ipv6", family=6),
         row("fullnat", mode="fullnat"),
         row("veth-sluiced", link="veth", flows=1_000, services=10, scheduler="random"),

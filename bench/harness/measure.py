@@ -3,7 +3,8 @@
 import statistics
 
 WINDOW = 512       # frames in flight of a closed loop: half of the link's ring
-NEAR_FULL = 0.95   # a device under test is the limit when it hardly ever had nothing to do
+QUEUED = 0.5       # a device is the limit when most frames in flight wait for it
+FULL = 0.95        # and hardly a receive burst of it is not full
 LOSSES = {"ndr": 0.0, "pdr": 0.005}  # RFC 2544 throughput, and the usual partial-drop rate
 
 
@@ -14,19 +15,25 @@ def spread(values):
             "windows": values}
 
 
-def limit_of(before, after, result):
-    """Shares that show what was the limit. busy: polls of the device that found a frame; full:
-    of these, with a whole burst; generator_idle: time the generator waited."""
-    proof = {"generator_idle": result["idle"]}
+def merge(one, two):
+    """The figure of both their windows."""
+    limit = {key: (one["limit"][key] + two["limit"][key]) / 2 for key in one["limit"]
+             if key in two["limit"]}
+    limit["device"] = bool(one["limit"]["device"] and two["limit"]["device"])
+    return {**spread(one["windows"] + two["windows"]), "limit": limit}
+
+
+def limit_of(before, after, result, window):
+    """What shows that the device was the limit. queued: share of the frames in flight that were at
+    the device (Little's law: rate times the usual latency). full: share of its polls that found
+    frames and got a whole burst, where it counts them. generator_idle: time the generator waited."""
+    rate = result["received"] / result["seconds"]
+    proof = {"generator_idle": result["idle"],
+             "queued": rate * result["latency_us"]["p50"] / 1e6 / window}
     polls = after.get("poll_total", 0) - before.get("poll_total", 0)
     if polls:
-        empty = after.get("poll_empty", 0) - before.get("poll_empty", 0)
-        full = after.get("rx_full_bursts", 0) - before.get("rx_full_bursts", 0)
-        proof.update(busy=polls / (polls + empty), full=full / polls)
-        proof["device"] = proof["busy"] >= NEAR_FULL and proof["full"] >= NEAR_FULL
-    else:
-        # A program that does not count its polls is the limit when the generator had time to spare.
-        proof["device"] = result["idle"] >= 1 - NEAR_FULL
+        proof["full"] = (after["rx_full_bursts"] - before.get("rx_full_bursts", 0)) / polls
+    proof["device"] = proof["queued"] >= QUEUED and proof.get("full", 1) >= FULL
     return proof
 
 
@@ -40,7 +47,7 @@ def throughput(dut, generator, seconds, windows, window=WINDOW, **shares):
         if not result["received"]:
             raise RuntimeError(f"nothing came back: {result}")
         rates.append(result["received"] / result["seconds"] / 1e6)
-        proofs.append(limit_of(before, dut.counters(), result))
+        proofs.append(limit_of(before, dut.counters(), result, window))
     figure = spread(rates)
     keys = set.intersection(*[set(p) for p in proofs])
     figure["limit"] = {key: statistics.median(p[key] for p in proofs) for key in keys}

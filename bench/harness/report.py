@@ -20,9 +20,10 @@ def _remarks(row):
     words = ["oversubscribed"] if row.get("oversubscribed") else []
     if "throughput" in row:
         limit = row["throughput"]["limit"]
-        if "busy" in limit:
-            words.append(f"polls busy {limit['busy']:.0%}, bursts full {limit['full']:.0%}")
-        words.append(f"generator idle {limit['generator_idle']:.0%}")
+        if "full" in limit:
+            words.append(f"bursts full {limit['full']:.0%}")
+        words.append(f"{min(1, limit['queued']):.0%} of the frames in flight at the device, "
+                     f"generator idle {limit['generator_idle']:.0%}")
     if "search" in row:
         words.append(f"NDR {row['search']['ndr']:.2f}, PDR {row['search']['pdr']:.2f} Mpps")
     if "latency" in row:
@@ -107,6 +108,14 @@ def markdown(result, old, pictures):
         text += f"## Since {old[0].name}\n\n" + _table(["row", "now", "before", "change"],
             [(n, f"{a:.2f}", f"{b:.2f}", v) for n, a, b, v in changes(result, old[1])])
     text += "".join(f"![{p.stem}]({p.name})\n\n" for p in pictures)
+    lines = [(kind, name.replace("_", " "), f"{r['requests_per_second']:.0f}",
+              "" if r["p99_ms"] is None else f"{r['p99_ms']:.1f}", r["errors"])
+             for kind, runs in result.get("stateful", {}).items()
+             for name, r in runs.items() if isinstance(r, dict)]
+    if lines:
+        text += ("## wrk and nginx in namespaces\n\nAll on the same CPUs; `direct` is the gateway as "
+                 "a router.\n\n" + _table(["through", "connections", "requests/s", "p99 ms", "errors"],
+                                         lines))
     for name, output in result["in_process"].items():
         if isinstance(output, str):
             text += f"## {name}, no I/O\n\n```\n{output.rstrip()}\n```\n\n"

@@ -39,13 +39,19 @@ class Search(unittest.TestCase):
 
 
 class Limit(unittest.TestCase):
-    def test_is_the_device_when_its_polls_found_full_bursts(self):
-        after = {"poll_total": 1000, "poll_empty": 10, "rx_full_bursts": 999}
-        self.assertTrue(measure.limit_of({}, after, {"idle": 0})["device"])
+    @staticmethod
+    def proof(p50_us, full):
+        result = {"idle": 0, "received": 5e6, "seconds": 1, "latency_us": {"p50": p50_us}}
+        return measure.limit_of({}, {"poll_total": 100, "rx_full_bursts": full}, result, 512)
 
-    def test_is_not_the_device_when_it_polled_in_vain(self):
-        after = {"poll_total": 1000, "poll_empty": 500, "rx_full_bursts": 999}
-        self.assertFalse(measure.limit_of({}, after, {"idle": 0})["device"])
+    def test_is_the_device_when_frames_wait_for_it_and_its_bursts_are_full(self):
+        self.assertTrue(self.proof(p50_us=90, full=99)["device"])
+
+    def test_is_not_the_device_when_frames_are_back_at_once(self):
+        self.assertFalse(self.proof(p50_us=8, full=99)["device"])
+
+    def test_is_not_the_device_when_its_bursts_are_not_full(self):
+        self.assertFalse(self.proof(p50_us=90, full=50)["device"])
 
 
 class Changes(unittest.TestCase):

@@ -10,10 +10,10 @@ import subprocess
 import tempfile
 import time
 
-from . import dut, generators, in_process, machine, matrix, measure, report, targets
+from . import dut, generators, in_process, machine, matrix, measure, pktgen, report, stateful, targets
 
 # seconds and number of the windows of a figure
-WINDOWS = {"quick": (0.7, 5), "full": (1.0, 7), "smoke": (0.05, 1)}
+WINDOWS = {"quick": (0.5, 5), "full": (0.8, 7), "smoke": (0.05, 1)}
 
 
 class Session:
@@ -39,7 +39,7 @@ class Session:
         if kind == "veth":
             link = dut.Link("veth", folder, packet_driver=driver or "auto")
         else:
-            link = dut.Link(row["link"], folder)
+            link = dut.Link(row["link"], folder, hugepages=self.pages.enough)
         core, point, huge = self.dut_core, row["point"], self.pages.enough
         name = row["dut"]
         if name == "sluiced":
@@ -95,8 +95,14 @@ class Session:
         row["steal_ticks"] = {cpu: after[cpu][1] - before[cpu][1] for cpu in after}
 
     def make_generator(self, device, row, folder):
+        if self.chosen.generator == "pktgen" or (self.chosen.generator is None and pktgen.found() and
+                                                 row["link"] == "vhost" and device.translates):
+            if not pktgen.found():
+                raise generators.GeneratorError("pktgen is not found (PKTGEN names its binary)")
+            return pktgen.Pktgen(device, {**row["point"], "proto": "udp"}, self.generator_core,
+                                 folder)
         return generators.Embedded(self.binaries, device, row["point"], self.generator_core,
-                                   self.pages.enough, folder)
+                                   self.pages.enough, folder, self.chosen.realtime)
 
     def _throughput(self, row, device, generator):
         row["throughput"] = measure.throughput(device, generator, self.seconds, self.windows)
@@ -143,17 +149,36 @@ class Session:
     def run_rows(self):
         rows = matrix.ROWS[self.chosen.kind]()
         if self.chosen.dut:
-            rows.insert(1, matrix.row("dut", "command"))
+            rows.insert(2, matrix.row("dut", "command"))
         if self.chosen.only:
             words = self.chosen.only.split(",")
             rows = [r for r in rows if any(word in r["name"] for word in words)]
-        for row in rows:
-            began = time.monotonic()
-            self.measure(row)
-            row["took_seconds"] = round(time.monotonic() - began, 1)
-            self.rows.append(row)
-            self.say(report.row_line(row))
+        for position, row in enumerate(rows):
+            self._measure_and_say(row)
+            last = position + 1 == len(rows) or rows[position + 1]["pair"] != row["pair"]
+            if row["pair"] and last:
+                self._again([r for r in self.rows if r["pair"] == row["pair"]])
         return rows
+
+    def _measure_and_say(self, row):
+        began = time.monotonic()
+        self.measure(row)
+        row["took_seconds"] = round(time.monotonic() - began, 1)
+        self.rows.append(row)
+        self.say(report.row_line(row))
+
+    def _again(self, pair):
+        """The rows of a pair once more, and their windows together."""
+        for row in pair:
+            if "throughput" not in row:
+                continue
+            second = {**row, "measures": ["throughput"]}
+            self.measure(second)
+            if "failed" in second:
+                row["failed"] = second["failed"]
+            else:
+                row["throughput"] = measure.merge(row["throughput"], second["throughput"])
+            self.say(report.row_line({**row, "name": row["name"] + " (both)"}))
 
 
 def hugepages_mib(kind):
@@ -171,8 +196,9 @@ def run(chosen, binaries):
         session.say(f"# {description['kind']}; {'huge' if pages.enough else 'ordinary'} pages; "
                     f"device on CPU {session.dut_core}, generator on {session.generator_core}")
         session.run_rows()
-        inside = {}
+        inside, connections = {}, {}
         if chosen.kind != "smoke" and not chosen.only:
+            connections = stateful.run(binaries, {"quick": 3, "full": 10}[chosen.kind], session.say)
             inside = in_process.run(chosen.kind, binaries, session.dut_core, pages, session.say)
     failed = [row["name"] for row in session.rows if "failed" in row]
     if chosen.kind == "smoke":
@@ -181,9 +207,9 @@ def run(chosen, binaries):
               "machine": description,
               "settings": {"hugepages": pages.enough, "window": measure.WINDOW,
                            "seconds": session.seconds, "windows": session.windows,
-                           "dut_core": session.dut_core,
+                           "realtime": chosen.realtime, "dut_core": session.dut_core,
                            "generator_core": session.generator_core},
-              "rows": session.rows, "in_process": inside}
+              "rows": session.rows, "in_process": inside, "stateful": connections}
     result["targets"] = targets.reached(result)
     for target in result["targets"]:
         session.say(targets.line(target))

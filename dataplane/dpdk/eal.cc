@@ -66,6 +66,9 @@ std::vector<std::string> eal_arguments(const EalSettings& settings, const Memory
   }
   if (settings.pci.empty()) {
     arguments.push_back("--no-pci");
+    // No device reads memory by bus addresses. By physical ones a pool on huge pages would fall into
+    // pieces, which net_af_xdp does not take.
+    arguments.push_back("--iova-mode=va");
   }
   for (const std::string& address : settings.pci) {
     arguments.push_back("-a");

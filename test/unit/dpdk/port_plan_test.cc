@@ -79,5 +79,12 @@ TEST(EalArguments, TakeSharedMemoryWholeAndInOneFile) {
   EXPECT_THAT(given(), testing::IsSupersetOf({"--single-file-segments", "-m", "300"}));
 }
 
+TEST(EalArguments, LeaveAddressesVirtualUnlessADeviceReadsMemoryItself) {
+  EalSettings settings;
+  EXPECT_THAT(eal_arguments(settings, {}, {0}), testing::Contains("--iova-mode=va"));
+  settings.pci = {"0000:03:00.0"};
+  EXPECT_THAT(eal_arguments(settings, {}, {0}), testing::Not(testing::Contains("--iova-mode=va")));
+}
+
 }  // namespace
 }  // namespace sluice::dpdk
