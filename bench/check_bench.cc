@@ -80,7 +80,7 @@ void established(const char* name, const RigConfig& config) {
     fail(rig.error().message);
     return;
   }
-  Population<F> population(**rig, kFlows);
+  Population<F> population(**rig, kFlows, config.protocol);
   if (auto opened = population.open_all(); !opened) {
     fail(opened.error().message);
     return;
@@ -132,6 +132,31 @@ void one_way(const char* name, const RigConfig& config) {
   }
 }
 
+/// Packets of flows that are none of ours: on to the host.
+template <class F>
+void host_bound(const char* name, const RigConfig& config) {
+  auto rig = Rig::create(config);
+  if (!rig) {
+    fail(rig.error().message);
+    return;
+  }
+  const FlowSpace<F> space{kFlows, Rig::kBackends};
+  FrameRing ring;
+  scenario(
+      name, ring,
+      [&](FrameRing& r, std::uint64_t round) {
+        for (std::size_t i = 0; i < FrameRing::kFrames; ++i) {
+          auto key = space.forward(static_cast<std::uint32_t>(round * FrameRing::kFrames + i));
+          key.dst = numbered<F>(99, 1);
+          r.put<F>(i, key, core::kTcpAck);
+        }
+      },
+      [&](const pipeline::Packet* p, std::uint32_t n) { (*rig)->poll(p, n); });
+  if ((*rig)->out().lost() != kRounds * FrameRing::kFrames) {
+    fail(std::string(name) + ": not every frame went to the host:" + (*rig)->counters());
+  }
+}
+
 /// SYNs of flows never seen.
 template <class F>
 void new_flows(const char* name, RigConfig config) {
@@ -165,6 +190,7 @@ int main() {
   using sluice::core::Family;
   using sluice::core::Ipv4;
   using sluice::core::Ipv6;
+  using sluice::core::Protocol;
   if (!start_eal(false, 128)) {
     std::fprintf(stderr, "check: the EAL did not start\n");
     return 1;
@@ -172,15 +198,24 @@ int main() {
   CALLGRIND_START_INSTRUMENTATION;
   core_scenarios<Ipv4>("4");
   core_scenarios<Ipv6>("6");
-  established<Ipv4>("nat4", {.family = Family::kIpv4, .connections = kFlows});
-  established<Ipv6>("nat6", {.family = Family::kIpv6, .connections = kFlows});
-  established<Ipv4>("fullnat4", {.family = Family::kIpv4, .connections = kFlows, .fullnat = true});
-  one_way<Ipv4>("ipip4", {.family = Family::kIpv4, .connections = kFlows, .ipip = true});
-  one_way<Ipv6>("ipip6", {.family = Family::kIpv6, .connections = kFlows, .ipip = true});
-  established<Ipv4>("handed_over4",
-                    {.family = Family::kIpv4, .connections = kFlows, .handed_over = true});
-  new_flows<Ipv4>("new_nat4", {.family = Family::kIpv4});
-  new_flows<Ipv6>("new_nat6", {.family = Family::kIpv6});
-  new_flows<Ipv4>("new_fullnat4", {.family = Family::kIpv4, .fullnat = true});
+  constexpr auto k4 = Family::kIpv4;
+  constexpr auto k6 = Family::kIpv6;
+  established<Ipv4>("nat4", {.family = k4, .connections = kFlows});
+  established<Ipv6>("nat6", {.family = k6, .connections = kFlows});
+  established<Ipv4>("udp4", {.family = k4, .connections = kFlows, .protocol = Protocol::kUdp});
+  established<Ipv4>("fullnat4", {.family = k4, .connections = kFlows, .fullnat = true});
+  established<Ipv6>("fullnat6", {.family = k6, .connections = kFlows, .fullnat = true});
+  one_way<Ipv4>("dr4", {.family = k4, .connections = kFlows, .dr = true});
+  one_way<Ipv6>("dr6", {.family = k6, .connections = kFlows, .dr = true});
+  one_way<Ipv4>("ipip4", {.family = k4, .connections = kFlows, .ipip = true});
+  one_way<Ipv6>("ipip6", {.family = k6, .connections = kFlows, .ipip = true});
+  established<Ipv4>("handed_over4", {.family = k4, .connections = kFlows, .handed_over = true});
+  established<Ipv6>("handed_over6", {.family = k6, .connections = kFlows, .handed_over = true});
+  host_bound<Ipv4>("host4", {.family = k4, .connections = kFlows});
+  host_bound<Ipv6>("host6", {.family = k6, .connections = kFlows});
+  new_flows<Ipv4>("new_nat4", {.family = k4});
+  new_flows<Ipv6>("new_nat6", {.family = k6});
+  new_flows<Ipv4>("new_fullnat4", {.family = k4, .fullnat = true});
+  new_flows<Ipv4>("new_affinity4", {.family = k4, .affinity = true});
   return failed ? 1 : 0;
 }

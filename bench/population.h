@@ -17,8 +17,10 @@ class Population {
  public:
   using Key = typename F::Key;
 
-  Population(Rig& rig, std::uint32_t flows) : rig_(rig), shuffle_(flows) {
+  Population(Rig& rig, std::uint32_t flows, core::Protocol protocol = core::Protocol::kTcp)
+      : rig_(rig), shuffle_(flows) {
     space_.flows = flows;
+    space_.proto = static_cast<std::uint8_t>(protocol);
     reply_.resize(flows);
   }
 

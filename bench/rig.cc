@@ -1,6 +1,7 @@
 #include "bench/rig.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "dataplane/core/fwd/invariants.h"
 #include "dataplane/core/fwd/table_builder.h"
@@ -38,14 +39,17 @@ core::ServicePort service(const RigConfig& config) {
   s.load_balancer_vips = {address(config.family, Space::kVips, 1)};
   s.externally_accessible = true;
   s.has_any = s.has_internal = s.has_external = true;
+  s.protocol = config.protocol;
+  s.affinity_seconds = config.affinity ? 10800 : 0;
   s.mode = config.fullnat ? core::ForwardingMode::kByRule
            : config.ipip  ? core::ForwardingMode::kIpip
+           : config.dr    ? core::ForwardingMode::kDr
                           : core::ForwardingMode::kNat;
   s.masquerade_external = config.fullnat;
   for (std::uint32_t n = 0; n < Rig::kBackends; ++n) {
     core::Endpoint e;
     e.address = address(config.family, Space::kBackends, 1 + n);
-    e.port = config.ipip ? s.port : std::uint16_t{8080};
+    e.port = config.ipip || config.dr ? s.port : std::uint16_t{8080};
     e.id = static_cast<core::EndpointId>(n);
     s.endpoints.push_back(e);
   }
@@ -109,16 +113,25 @@ core::Result<std::unique_ptr<Rig>> Rig::create(const RigConfig& config) {
   const core::IpAddress any = config.family == core::Family::kIpv4
                                   ? core::IpAddress{}
                                   : core::IpAddress(core::Ipv6Address{});
-  rig->publisher_.set_routes(pipeline::RouteTable({{core::Cidr(any, 0), port, gateway}}));
-  const auto hop = rig->hops_.add(port, gateway);
-  rig->hops_.write(hop, pipeline::NextHopWord::make(core::MacAddress{{2, 0, 0, 0, 0, 9}}, port,
-                                                    pipeline::NeighbourState::kReachable));
+  const auto via = config.dr ? std::nullopt : std::optional(gateway);
+  rig->publisher_.set_routes(pipeline::RouteTable({{core::Cidr(any, 0), port, via}}));
+  rig->add_neighbour(gateway);
+  for (std::uint32_t n = 0; config.dr && n < kBackends; ++n) {
+    rig->add_neighbour(address(config.family, FlowSpace<core::Ipv4>::kBackends, 1 + n));
+  }
   auto table = make_table(config);
   if (!table) {
     return tl::unexpected(table.error());
   }
   rig->publisher_.apply(*table);
   return rig;
+}
+
+void Rig::add_neighbour(const core::IpAddress& at) {
+  const pipeline::PortIndex port{kWorkersPort};
+  hops_.write(hops_.add(port, at),
+              pipeline::NextHopWord::make(core::MacAddress{{2, 0, 0, 0, 0, 9}}, port,
+                                          pipeline::NeighbourState::kReachable));
 }
 
 core::Result<void> Rig::add_member(std::size_t index, std::size_t workers) {

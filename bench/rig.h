@@ -76,8 +76,11 @@ struct BenchClock {
 struct RigConfig {
   core::Family family = core::Family::kIpv4;
   std::uint32_t connections = 1000;
+  core::Protocol protocol = core::Protocol::kTcp;
   bool fullnat = false;      ///< a Service that masquerades external traffic
   bool ipip = false;         ///< to every endpoint through a tunnel; only clients send
+  bool dr = false;           ///< endpoints on the link, packets unchanged; only clients send
+  bool affinity = false;     ///< a Service that keeps clients at their endpoint
   bool handed_over = false;  ///< a second worker owns every flow, the first receives every frame
   std::uint32_t half_open_divisor = 1;
   std::uint64_t ns_per_poll = 10'000;  ///< 32 packets at 3.2 million a second
@@ -126,6 +129,7 @@ class Rig {
   };
   explicit Rig(const RigConfig& config);
   core::Result<void> add_member(std::size_t index, std::size_t workers);
+  void add_neighbour(const core::IpAddress& at);
 
   RigConfig config_;
   std::uint64_t now_ns_ = 1'000'000'000'000;

@@ -29,14 +29,6 @@ using Store6 = ConnStore<core::Ipv6>;
 using Pipeline = pipeline::Worker<DpdkIo, RteHashIndex<core::FlowKey4>,
                                   RteHashIndex<core::FlowKey6>, MonotonicClock>;
 
-std::uint64_t random_seed() noexcept {
-  std::uint64_t seed = 0;
-  if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) {
-    seed = MonotonicClock{}.now_ns();
-  }
-  return seed;
-}
-
 void act(pipeline::IdleAction action) noexcept {
   switch (action) {
     case pipeline::IdleAction::kNone:
@@ -93,6 +85,14 @@ class LcoreWorkerImpl final : public LcoreWorker {
 
 }  // namespace
 
+std::uint64_t LcoreWorker::random_seed() noexcept {
+  std::uint64_t seed = 0;
+  if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) {
+    seed = MonotonicClock{}.now_ns();
+  }
+  return seed;
+}
+
 std::size_t LcoreWorker::memory_bytes(std::uint32_t connections) noexcept {
   return Store4::bytes(connections) + Store6::bytes(connections);
 }
@@ -104,7 +104,7 @@ core::Result<std::unique_ptr<LcoreWorker>> LcoreWorker::create(const LcoreWorker
                                                                HostRings& rings) {
   core::ConnTableConfig table;
   table.capacity = config.connections;
-  table.hash_seed = random_seed();
+  table.hash_seed = config.hash_seed;
   table.timeouts = config.timeouts;
   const std::string number = std::to_string(config.index);
   auto store4 = Store4::create({"c4w" + number, config.numa_socket}, table);

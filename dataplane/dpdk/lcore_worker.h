@@ -19,6 +19,7 @@ struct LcoreWorkerConfig {
   std::uint32_t connections = 1'000'000;  ///< per family
   std::uint32_t service_slots = 16384;
   int numa_socket = -1;
+  std::uint64_t hash_seed = 0;  ///< the same for all workers of a group
   core::ConnTimeouts timeouts;
 };
 
@@ -29,6 +30,8 @@ class LcoreWorker {
  public:
   /// Bytes of EAL memory one worker's tables take.
   [[nodiscard]] static std::size_t memory_bytes(std::uint32_t connections) noexcept;
+  /// From the operating system.
+  [[nodiscard]] static std::uint64_t random_seed() noexcept;
 
   /// @param links, rings, pool  borrowed; outlive the object.
   /// Errors: too little memory, with the number.

@@ -75,7 +75,7 @@ class RteHashIndex {
   std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
                           core::KeyData* out) noexcept {
     if (n == 1) {  // the bulk call clears half a kilobyte first
-      return rte_hash_lookup_with_hash_data(hash_.get(), keys[0], hashes[0], &out[0].raw) >= 0;
+      return find(*keys[0], hashes[0], out[0]) ? 1 : 0;
     }
     std::uint64_t hits = 0;
     // The API lacks two consts; it writes neither keys nor hashes.
@@ -83,6 +83,10 @@ class RteHashIndex {
         hash_.get(), reinterpret_cast<const void**>(const_cast<const Key**>(keys)),
         const_cast<std::uint32_t*>(hashes), n, &hits, &out[0].raw);
     return hits;
+  }
+
+  bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept {
+    return rte_hash_lookup_with_hash_data(hash_.get(), &key, hash, &out.raw) >= 0;
   }
 
   /// Asks for the two buckets a key of this hash can be in.

@@ -273,6 +273,7 @@ core::Result<void> WorkerGroup::make_workers() {
   owners.rss_key = rss_key_;
   owners.twist = settings_.owner_twist;
   owners_ = std::make_unique<pipeline::OwnerMap>(owners);
+  const std::uint64_t hash_seed = LcoreWorker::random_seed();
   for (std::uint32_t w = 0; w < workers; ++w) {
     auto member = std::make_unique<Member>();
     member->index = w;
@@ -287,6 +288,7 @@ core::Result<void> WorkerGroup::make_workers() {
     config.connections = settings_.connections;
     config.service_slots = settings_.services;
     config.timeouts = settings_.timeouts;
+    config.hash_seed = hash_seed;
     config.numa_socket = static_cast<int>(rte_lcore_to_socket_id(Eal::lcore_of_worker(w)));
     auto worker = LcoreWorker::create(config, links, io_ports(w), pool_->get(), *host_rings_);
     if (!worker) {

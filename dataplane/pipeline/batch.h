@@ -18,6 +18,7 @@ struct PacketBatch {
   std::uint32_t flows6_size = 0;
   std::uint32_t others_size = 0;
   std::uint32_t has_ports = 0;  ///< bit i: packet i is a fragment, `ports[i]` are its datagram's
+  std::uint32_t ready = 0;      ///< bit i: another worker has filled parsed[i] and hashes[i]
   std::uint32_t opened = 0;     ///< bit i: packet i made its connection
   std::array<Packet, kBurst> packets;
   std::array<core::ParsedFrame, kBurst> parsed;
@@ -25,12 +26,23 @@ struct PacketBatch {
   std::array<FragmentPorts, kBurst> ports;
   std::array<std::uint16_t, kBurst> from;      ///< worker that sent it; stages kHome and kPicked
   std::array<AffinityAnswer, kBurst> answers;  ///< stage kPicked
+  std::array<std::uint32_t, kBurst> hashes;    ///< of the key of each flow that was not found
   std::array<std::uint8_t, kBurst> flows4;
   std::array<std::uint8_t, kBurst> flows6;
-  /// Hash of the key at flows4[k] or flows6[k].
+  /// The key at flows4[k] or flows6[k], and its hash.
+  std::array<const core::FlowKey4*, kBurst> keys4;
+  std::array<const core::FlowKey6*, kBurst> keys6;
   std::array<std::uint32_t, kBurst> hashes4;
   std::array<std::uint32_t, kBurst> hashes6;
   std::array<std::uint8_t, kBurst> others;  ///< neither: fragments, ICMP, ARP, ...
+
+  /// For n frames of which nothing is known yet.
+  void open(std::size_t n) noexcept {
+    size = static_cast<std::uint32_t>(n);
+    has_ports = 0;
+    ready = 0;
+    opened = 0;
+  }
 };
 
 }  // namespace sluice::pipeline

@@ -36,15 +36,21 @@ struct AffinityAnswer {
   std::uint64_t generation = 0;
 };
 
-/// A packet on its way to another worker, by value.
-struct HandoverMessage {
+/// A packet on its way to another worker, by value: what the sender found out goes along, so that
+/// the receiver neither parses nor hashes a flow again. Two lines; other kinds than flows have only
+/// the first, and are parsed anew.
+struct alignas(64) HandoverMessage {
   Packet packet;
   Stage stage = Stage::kFresh;
   bool has_ports = false;  ///< `ports` come from the first fragment
-  std::uint16_t from = 0;  ///< worker that sent it
+  bool ready = false;      ///< a flow: `hash` and `parsed` are set
   FragmentPorts ports;
-  AffinityAnswer answer;  ///< stage kPicked only
+  std::uint16_t from = 0;  ///< worker that sent it
+  std::uint32_t hash = 0;  ///< of the key; all tables of a group hash alike
+  AffinityAnswer answer;   ///< stages kHome and kPicked
+  core::ParsedFrame parsed;
 };
+static_assert(sizeof(HandoverMessage) == 128 && offsetof(HandoverMessage, parsed) == 64);
 
 using HandoverRing = SpscRing<HandoverMessage>;
 using PathMtuRing = SpscRing<PathMtu>;

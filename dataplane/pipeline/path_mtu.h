@@ -42,6 +42,9 @@ class PathMtus {
     return any_ ? find_known(to, link, now) : link;
   }
 
+  /// False: no path was ever learned.
+  [[nodiscard]] bool any() const noexcept { return any_; }
+
  private:
   static constexpr std::size_t kCells = 256;
   static constexpr std::size_t kWays = 4;

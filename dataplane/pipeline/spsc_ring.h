@@ -18,7 +18,8 @@ namespace sluice::pipeline {
 /// tables it had loaded: a packet is never handled by an older table than it was decided with).
 /// `head_` the same the other way, so a slot is overwritten only after it was read.
 ///
-/// Thread: push() and publish() producer only, pop() consumer only, size() any (approximate).
+/// Thread: push(), claim() and publish() producer only, pop() and consume() consumer only, size() any
+/// (approximate).
 template <class T>
 class SpscRing {
  public:
@@ -29,20 +30,38 @@ class SpscRing {
 
   /// @return false: full, nothing was stored.
   [[nodiscard]] bool push(const T& value) noexcept {
+    T* const place = claim();
+    if (place == nullptr) {
+      return false;
+    }
+    *place = value;
+    publish();
+    return true;
+  }
+
+  /// Where the next element is to be written, before publish(). @return nullptr: full.
+  [[nodiscard]] T* claim() noexcept {
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
     if (tail - head_seen_ > mask_) {
       head_seen_ = head_.load(std::memory_order_acquire);
       if (tail - head_seen_ > mask_) {
-        return false;
+        return nullptr;
       }
     }
-    slots_[tail & mask_] = value;
-    tail_.store(tail + 1, std::memory_order_release);
-    return true;
+    return &slots_[tail & mask_];
+  }
+  void publish() noexcept {
+    tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
   /// Takes up to n elements. @return how many.
   std::size_t pop(T* out, std::size_t n) noexcept {
+    return consume(n, [&out](const T& value) { *out++ = value; });
+  }
+
+  /// Calls take(element) for up to n elements, in their order. @return how many.
+  template <class Take>
+  std::size_t consume(std::size_t n, Take&& take) noexcept {
     const std::uint64_t head = head_.load(std::memory_order_relaxed);
     if (tail_seen_ == head) {
       tail_seen_ = tail_.load(std::memory_order_acquire);
@@ -50,7 +69,7 @@ class SpscRing {
     const std::uint64_t there = tail_seen_ - head;
     const std::size_t count = there < n ? static_cast<std::size_t>(there) : n;
     for (std::size_t i = 0; i < count; ++i) {
-      out[i] = slots_[(head + i) & mask_];
+      take(slots_[(head + i) & mask_]);
     }
     if (count != 0) {
       head_.store(head + count, std::memory_order_release);

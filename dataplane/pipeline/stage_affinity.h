@@ -135,9 +135,7 @@ void Worker<Io, I4, I6, C>::serve_answered() noexcept {
   std::array<PendingFlows::Held, PendingFlows::kPackets> held;
   std::size_t n = pending_.take_answered(held);
   while (n != 0) {
-    batch_.size = static_cast<std::uint32_t>(n);
-    batch_.has_ports = 0;
-    batch_.opened = 0;
+    batch_.open(n);
     for (std::size_t i = 0; i < n; ++i) {
       batch_.packets[i] = held[i].packet;
       batch_.stages[i] = Stage::kOwner;

@@ -37,7 +37,8 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_untouched(std::uint32_t i,
   }
   core::NewConn<F> conn;
   conn.forward = key_of<F>(i);
-  conn.forward_hash = table.hash(conn.forward);
+  conn.forward_hash = batch_.hashes[i];
+  conn.forward_is_absent = true;
   conn.reply = conn.forward.reversed();
   conn.epoch = epoch_;
   conn.service = decision.slot;
@@ -52,14 +53,75 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_untouched(std::uint32_t i,
   return outcome;
 }
 
+/// The plain packet of an established flow, as forward_plain() has it for those that are translated.
+/// @return false: anything else, nothing was done.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+inline bool Worker<Io, I4, I6, C>::forward_one_way(std::uint32_t i, core::KeyData hit) noexcept {
+  auto& entry = conns<F>().entry(hit.entry());
+  const core::ParsedFrame& f = batch_.parsed[i];
+  const Packet& p = batch_.packets[i];
+  const bool plain = !core::sees_replies(entry.mode) && entry.epoch == epoch_ &&
+                     core::is_steady(entry.state, f.tcp_flags) &&
+                     entry.to_client != NextHopIndex::kNone;
+  if (!plain) {
+    return false;
+  }
+  const NextHopWord word = links_.hops.read(entry.to_client);
+  if (word.state() != NeighbourState::kReachable) {
+    return false;
+  }
+  if (entry.mode == core::ForwardingMode::kIpip) {
+    if (!forward_tunnelled<F>(i, entry, word)) {
+      return false;
+    }
+  } else {
+    if (p.total > fast_[static_cast<std::size_t>(word.port()) % kMaxPorts].max_frame) {
+      return false;
+    }
+    put_on_wire(p, word);
+  }
+  entry.last_seen = now_;
+  return true;
+}
+
+/// Through a tunnel of the packet's own family on a path of which no router has complained.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+inline bool Worker<Io, I4, I6, C>::forward_tunnelled(std::uint32_t i,
+                                                     const typename Conns<F>::Hot& entry,
+                                                     NextHopWord word) noexcept {
+  constexpr std::uint32_t kOverhead = core::tunnel_overhead(F::kFamily);
+  Packet& p = batch_.packets[i];
+  const core::ParsedFrame& f = batch_.parsed[i];
+  const std::uint32_t length = std::uint32_t{f.l3_offset} + f.ip_length;
+  const FastPort& out = fast_[static_cast<std::size_t>(word.port()) % kMaxPorts];
+  core::OuterHeader<F> outer;
+  const std::uint64_t hash = tunnel_hash<F>(entry.client, entry.client_port);
+  if ((entry.flags & core::kEntryOtherFamily) != 0 || path_mtus_.any() || f.hop_limit <= 1 ||
+      length + kOverhead > out.max_frame ||
+      !tunnel_sources<F>().choose(word.port(), hash, outer.src)) {
+    return false;
+  }
+  if (p.total > length) {
+    (void)io_.resize(p, length);  // Ethernet's padding stays behind
+  }
+  if (!io_.prepend(p, kOverhead)) {
+    return false;
+  }
+  outer.dst = entry.backend;
+  outer.label = static_cast<std::uint32_t>(hash);
+  core::write_tunnel_headers<F, F>(p.data, f.ip_length, outer);
+  put_on_wire(p, word);
+  return true;
+}
+
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 void Worker<Io, I4, I6, C>::forward_untouched(std::uint32_t i, core::EntryIndex at) noexcept {
   auto& entry = conns<F>().entry(at);
-  const Packet& p = batch_.packets[i];
-  const core::ParsedFrame& f = batch_.parsed[i];
-  const bool tunnel = entry.mode == core::ForwardingMode::kIpip;
-  if (tunnel && f.hop_limit <= 1) {
+  const Untouched<F> flow{at, entry.mode, core::backend_of(entry), entry.client, entry.client_port};
+  if (flow.mode == core::ForwardingMode::kIpip && batch_.parsed[i].hop_limit <= 1) {
     answer_ttl_expired(i);
     return;
   }
@@ -69,22 +131,61 @@ void Worker<Io, I4, I6, C>::forward_untouched(std::uint32_t i, core::EntryIndex 
   }
   way.hop = {entry.to_client, way.word.port(), {}};
   if (way.word.state() != NeighbourState::kReachable) {
-    const core::IpAddress backend = core::backend_of(entry);
-    way.hop = resolve(backend, true);
-    if (!mode_reaches(entry.mode, backend, way.hop)) {
-      drop(p, Counter::kConnModeLost);
+    way.hop = resolve(flow.backend, true);
+    if (!mode_reaches(flow.mode, flow.backend, way.hop)) {
+      drop(batch_.packets[i], Counter::kConnModeLost);
       return;
     }
     entry.to_client = way.hop.index;
   }
+  send_untouched<F>(i, flow, way);
+}
+
+/// Where hashing alone picks the endpoint and no answer comes by, a flow can do without an entry: it
+/// goes to the same endpoint with every packet. So it does when the table is full, and because of
+/// that also when a packet in the middle of a connection has none.
+[[nodiscard]] inline bool needs_no_entry(const core::Decision& decision) noexcept {
+  return !core::sees_replies(core::asked_mode(decision)) && decision.affinity_seconds == 0 &&
+         core::picks_by_hash(decision.service->scheduler);
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+void Worker<Io, I4, I6, C>::forward_without_entry(std::uint32_t i, const core::Decision& decision,
+                                                  core::EndpointIndex chosen) noexcept {
+  if (chosen == core::EndpointIndex::kNone) {
+    drop(batch_.packets[i], Counter::kConnNoCandidate);
+    return;
+  }
+  const auto& key = key_of<F>(i);
+  const core::Endpoint& endpoint = decision.service->endpoint(chosen);
+  const Untouched<F> flow{core::EntryIndex::kNone, core::asked_mode(decision), endpoint.address,
+                          key.src, key.sport};
+  if (flow.mode == core::ForwardingMode::kIpip && batch_.parsed[i].hop_limit <= 1) {
+    answer_ttl_expired(i);
+    return;
+  }
+  const Way way{resolve(flow.backend, true), {}};
+  if (!mode_reaches(flow.mode, flow.backend, way.hop)) {
+    refuse_obstructed(i, decision, endpoint, Obstacle::kOutOfReach);
+    return;
+  }
+  counters_.add(Counter::kForwardedWithoutEntry);
+  send_untouched<F>(i, flow, way);
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+void Worker<Io, I4, I6, C>::send_untouched(std::uint32_t i, const Untouched<F>& flow,
+                                           const Way& way) noexcept {
   const std::uint16_t link = port_info(way.hop.port).mtu;
-  if (tunnel) {
-    send_through_tunnel<F>(i, at, way, link);
-  } else if (f.ip_length > link) {
+  if (flow.mode == core::ForwardingMode::kIpip) {
+    send_through_tunnel<F>(i, flow, way, link);
+  } else if (batch_.parsed[i].ip_length > link) {
     answer_too_big(i, link);
   } else {
-    note_untouched<F>(i, at);
-    send_on(p, way);
+    note_untouched<F>(i, flow.at);
+    send_on(batch_.packets[i], way);
   }
 }
 
@@ -104,18 +205,18 @@ template <class F>
 void Worker<Io, I4, I6, C>::note_untouched(std::uint32_t i, core::EntryIndex at) noexcept {
   const core::ParsedFrame& f = batch_.parsed[i];
   const bool icmp = f.kind == core::FrameKind::kIcmp4 || f.kind == core::FrameKind::kIcmp6;
-  if (!icmp && (batch_.opened >> i & 1) == 0) {
+  if (at != core::EntryIndex::kNone && !icmp && (batch_.opened >> i & 1) == 0) {
     advance<F>(at, core::Direction::kForward, f.tcp_flags);
   }
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
-void Worker<Io, I4, I6, C>::send_through_tunnel(std::uint32_t i, core::EntryIndex at,
+void Worker<Io, I4, I6, C>::send_through_tunnel(std::uint32_t i, const Untouched<F>& flow,
                                                 const Way& way, std::uint16_t link) noexcept {
-  const core::IpAddress backend = core::backend_of(conns<F>().entry(at));
-  const std::uint16_t path = path_mtus_.find(backend, link, now_);
-  const std::uint16_t carried = core::tunnel_mtu(path, F::kFamily, backend.family());
+  const core::Family outer = flow.backend.family();
+  const std::uint16_t path = path_mtus_.find(flow.backend, link, now_);
+  const std::uint16_t carried = core::tunnel_mtu(path, F::kFamily, outer);
   const core::ParsedFrame& f = batch_.parsed[i];
   if (f.ip_length > carried) {
     // Also without "don't fragment": the outer packet has it, and the client may yet learn.
@@ -124,13 +225,13 @@ void Worker<Io, I4, I6, C>::send_through_tunnel(std::uint32_t i, core::EntryInde
                        Counter::kHopTooBigRateLimited});
     return;
   }
-  if (f.ip_length + core::tunnel_overhead(backend.family()) > link) {
+  if (f.ip_length + core::tunnel_overhead(outer) > link) {
     drop(batch_.packets[i], Counter::kTunnelTooNarrow);
     return;
   }
-  const bool sent = backend.is_v4()
-                        ? encapsulate<F, core::Ipv4>(i, at, way, path, tunnel_sources4_)
-                        : encapsulate<F, core::Ipv6>(i, at, way, path, tunnel_sources6_);
+  const bool sent = flow.backend.is_v4()
+                        ? encapsulate<F, core::Ipv4>(i, flow, way, path)
+                        : encapsulate<F, core::Ipv6>(i, flow, way, path);
   if (!sent) {
     drop(batch_.packets[i], Counter::kTunnelNoSource);
   }
@@ -139,19 +240,17 @@ void Worker<Io, I4, I6, C>::send_through_tunnel(std::uint32_t i, core::EntryInde
 /// @return false: no address to send from, or no room in the buffer; the packet is the caller's.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F, class Outer>
-bool Worker<Io, I4, I6, C>::encapsulate(std::uint32_t i, core::EntryIndex at, const Way& way,
-                                        std::uint16_t path,
-                                        const TunnelSources<Outer>& sources) noexcept {
+bool Worker<Io, I4, I6, C>::encapsulate(std::uint32_t i, const Untouched<F>& flow, const Way& way,
+                                        std::uint16_t path) noexcept {
   constexpr std::uint32_t kOverhead = core::tunnel_overhead(Outer::kFamily);
-  const auto& entry = conns<F>().entry(at);
   Packet& p = batch_.packets[i];
   const core::ParsedFrame& f = batch_.parsed[i];
-  const std::uint64_t hash = tunnel_hash<F>(entry.client, entry.client_port);
+  const std::uint64_t hash = tunnel_hash<F>(flow.client, flow.client_port);
   core::OuterHeader<Outer> outer;
-  if (!sources.choose(way.hop.port, hash, outer.src)) {
+  if (!tunnel_sources<Outer>().choose(way.hop.port, hash, outer.src)) {
     return false;
   }
-  outer.dst = address_as<Outer>(core::backend_of(entry));
+  outer.dst = address_as<Outer>(flow.backend);
   outer.label = static_cast<std::uint32_t>(hash);
   // RFC 4213 3.2.2: what IPv6 must be able to send, routers of IPv4 may fragment.
   outer.dont_fragment = f.ip_length + kOverhead <= path;
@@ -163,7 +262,7 @@ bool Worker<Io, I4, I6, C>::encapsulate(std::uint32_t i, core::EntryIndex at, co
     return false;
   }
   core::write_tunnel_headers<F, Outer>(p.data, f.ip_length, outer);
-  note_untouched<F>(i, at);
+  note_untouched<F>(i, flow.at);
   send_on(p, way);
   return true;
 }

@@ -10,7 +10,21 @@ namespace sluice::pipeline {
 /// Where to send what is meant for `to`, a backend or not. Once per new flow, and when the epoch
 /// moved.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
-auto Worker<Io, I4, I6, C>::resolve(const core::IpAddress& to, bool backend) const noexcept -> Hop {
+auto Worker<Io, I4, I6, C>::resolve(const core::IpAddress& to, bool backend) noexcept -> Hop {
+  if (!backend) {
+    return look_up_hop(to, false);
+  }
+  if (const Hop* known = backend_hops_.find(to); known != nullptr) {
+    return *known;
+  }
+  const Hop hop = look_up_hop(to, true);
+  backend_hops_.keep(to, hop);
+  return hop;
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+auto Worker<Io, I4, I6, C>::look_up_hop(const core::IpAddress& to, bool backend) const noexcept
+    -> Hop {
   const Route* route = route_of(*tables_, to);
   if (route == nullptr) {
     return {kHostHop, PortIndex::kNone, to, true};

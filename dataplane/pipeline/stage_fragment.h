@@ -93,11 +93,13 @@ void Worker<Io, I4, I6, C>::serve_piece(std::uint32_t i, const FragmentPorts& po
     f.key4.sport = ports.sport;
     f.key4.dport = ports.dport;
     f.key4.proto = ports.protocol;
+    batch_.hashes[i] = conns4_.hash(f.key4);
     serve_miss<core::Ipv4>(i);
   } else {
     f.key6.sport = ports.sport;
     f.key6.dport = ports.dport;
     f.key6.proto = ports.protocol;
+    batch_.hashes[i] = conns6_.hash(f.key6);
     serve_miss<core::Ipv6>(i);
   }
 }

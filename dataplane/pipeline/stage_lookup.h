@@ -17,17 +17,15 @@ void Worker<Io, I4, I6, C>::serve_flows() noexcept {
   }
   const auto& places = kV4 ? batch_.flows4 : batch_.flows6;
   const std::uint32_t* hashes = kV4 ? batch_.hashes4.data() : batch_.hashes6.data();
-  auto& table = conns<F>();
-  const typename F::Key* keys[kBurst];
+  const std::uint64_t found = conns<F>().find_bulk(batch_keys<F>(), hashes, n, hits_.data());
   for (std::uint32_t k = 0; k < n; ++k) {
-    keys[k] = &key_of<F>(places[k]);
-  }
-  const std::uint64_t found = table.find_bulk(keys, hashes, n, hits_.data());
-  for (std::uint32_t k = 0; k < n; ++k) {
+    const std::uint32_t i = places[k];
     if ((found >> k & 1) == 0) [[unlikely]] {
-      misses_[misses_size_++] = places[k];
-    } else if (!forward_plain<F>(places[k], hits_[k])) [[unlikely]] {
-      serve_hit<F>(places[k], hits_[k]);
+      batch_.hashes[i] = hashes[k];
+      misses_[misses_size_++] = static_cast<std::uint8_t>(i);
+    } else if (!forward_plain<F>(i, hits_[k])) [[unlikely]] {
+      batch_.hashes[i] = hashes[k];
+      serve_hit<F>(i, hits_[k]);
     }
   }
   const auto known = static_cast<std::uint32_t>(std::popcount(found));
@@ -68,6 +66,9 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 [[gnu::noinline]] void Worker<Io, I4, I6, C>::serve_hit(std::uint32_t i,
                                                         core::KeyData hit) noexcept {
+  if (forward_one_way<F>(i, hit)) {  // stage_direct_return.h
+    return;
+  }
   const core::Direction d = hit.direction();
   if (judge<F>(hit.entry(), d, batch_.parsed[i].tcp_flags) == Judgement::kDecideAnew) {
     misses_[misses_size_++] = static_cast<std::uint8_t>(i);

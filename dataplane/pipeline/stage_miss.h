@@ -25,7 +25,7 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 bool Worker<Io, I4, I6, C>::serve_as_hit(std::uint32_t i) noexcept {
   auto& table = conns<F>();
-  const auto found = table.find(key_of<F>(i));
+  const auto found = table.find(key_of<F>(i), batch_.hashes[i]);
   if (!found) {
     return false;
   }
@@ -98,21 +98,30 @@ void Worker<Io, I4, I6, C>::clear_direct(const typename F::Key& key) noexcept {
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 bool Worker<Io, I4, I6, C>::hand_over(std::uint32_t i, std::size_t worker, Stage stage) noexcept {
-  HandoverMessage message;
-  message.packet = batch_.packets[i];
-  message.stage = stage;
-  message.from = static_cast<std::uint16_t>(config_.index);
-  message.has_ports = (batch_.has_ports >> i & 1) != 0;
-  message.ports = batch_.ports[i];
   if (stage < Stage::kHome) {
     counters_.add(Counter::kSteeringMisses);
-  } else {
-    message.answer = batch_.answers[i];
   }
-  if (!links_.rings.ring(config_.index, worker).push(message)) {
+  HandoverRing& ring = links_.rings.ring(config_.index, worker);
+  HandoverMessage* const message = ring.claim();
+  if (message == nullptr) {
     drop(batch_.packets[i], Counter::kHandoverRingFull);
     return false;
   }
+  const core::ParsedFrame& f = batch_.parsed[i];
+  message->packet = batch_.packets[i];
+  message->stage = stage;
+  message->from = static_cast<std::uint16_t>(config_.index);
+  message->ready = f.kind == core::FrameKind::kFlow4 || f.kind == core::FrameKind::kFlow6;
+  if (message->ready) {
+    message->hash = batch_.hashes[i];
+    message->parsed = f;
+  }
+  message->has_ports = (batch_.has_ports >> i & 1) != 0;
+  message->ports = batch_.ports[i];
+  if (stage >= Stage::kHome) {
+    message->answer = batch_.answers[i];
+  }
+  ring.publish();
   counters_.add(Counter::kHandoverSent);
   return true;
 }
@@ -144,7 +153,11 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
   }
   constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck | core::kTcpRst;
   if (f.protocol != core::kIpProtoUdp && (f.tcp_flags & kOpening) != core::kTcpSyn) {
-    reject(i);  // a TCP or SCTP connection this node does not know: fail at once (F13)
+    if (needs_no_entry(decision)) {
+      forward_without_entry<F>(i, decision, core::pick(decision, tuple, now_ns_, scheduler_));
+    } else {
+      reject(i);  // a TCP or SCTP connection this node does not know: fail at once (F13)
+    }
     return;
   }
   const bool budgeted = batch_.stages[i] != Stage::kPicked;  // paid for when it was asked about
@@ -216,7 +229,11 @@ void Worker<Io, I4, I6, C>::open_flow(std::uint32_t i, const core::Flow& flow,
       forward_by_entry<F>(i, outcome.index, outcome.direction);
       return;
     case core::CreateResult::kFull:
-      drop(p, Counter::kConnTableFull);
+      if (needs_no_entry(decision)) {
+        forward_without_entry<F>(i, decision, first);
+      } else {
+        drop(p, Counter::kConnTableFull);
+      }
       return;
     case core::CreateResult::kReplyClash:
       refuse_obstructed(i, decision, service.endpoint(first), obstacle);
@@ -239,7 +256,8 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const 
   }
   core::NewConn<F> conn;
   conn.forward = key_of<F>(i);
-  conn.forward_hash = table.hash(conn.forward);
+  conn.forward_hash = batch_.hashes[i];
+  conn.forward_is_absent = true;
   conn.reply = conn.forward.reversed();
   conn.reply.src = address_as<F>(chosen.address);
   conn.reply.sport = core::Be16::from_host(chosen.port);

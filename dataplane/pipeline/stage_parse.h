@@ -11,37 +11,75 @@ namespace sluice::pipeline {
 /// Hashes each key at once: what its lookup reads comes while the rest of the burst is parsed.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::parse_batch() noexcept {
-  constexpr std::uint64_t kMacMask = (std::uint64_t{1} << 48) - 1;
-  std::uint32_t flows4 = 0;
-  std::uint32_t flows6 = 0;
-  std::uint32_t others = 0;
+  BatchSizes sizes;
   const std::uint32_t n = batch_.size;
+  const std::uint32_t ready = batch_.ready;
   for (std::uint32_t i = 0; i < n; ++i) {
-    const Packet& p = batch_.packets[i];
-    core::ParsedFrame& f = batch_.parsed[i];
-    core::parse_frame_inline(p.data, p.contiguous, p.total, f);
-    const auto place = static_cast<std::uint8_t>(i);
-    const bool flow = f.kind == core::FrameKind::kFlow4 || f.kind == core::FrameKind::kFlow6;
-    const std::uint64_t own = fast_[static_cast<std::size_t>(p.port) % kMaxPorts].own_mac;
-    if (!flow || ((core::load_raw64(p.data) & kMacMask) != own && p.origin == Origin::kWire))
-        [[unlikely]] {
-      batch_.others[others++] = place;
-    } else if (f.kind == core::FrameKind::kFlow4) {
-      batch_.hashes4[flows4] = conns4_.hash_ahead(f.key4);
-      batch_.flows4[flows4++] = place;
+    if ((ready >> i & 1) != 0) {
+      sort_handed_over(i, sizes);
     } else {
-      batch_.hashes6[flows6] = conns6_.hash_ahead(f.key6);
-      batch_.flows6[flows6++] = place;
+      parse_and_sort(i, sizes);
     }
   }
-  batch_.flows4_size = flows4;
-  batch_.flows6_size = flows6;
-  batch_.others_size = others;
+  batch_.flows4_size = sizes.flows4;
+  batch_.flows6_size = sizes.flows6;
+  batch_.others_size = sizes.others;
   misses_size_ = 0;
   changed_ = false;
   if (partial_csum_ != 0) {
     complete_checksums();
   }
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::parse_and_sort(
+    std::uint32_t i, BatchSizes& sizes) noexcept {
+  constexpr std::uint64_t kMacMask = (std::uint64_t{1} << 48) - 1;
+  const Packet& p = batch_.packets[i];
+  core::ParsedFrame& f = batch_.parsed[i];
+  core::parse_frame_inline(p.data, p.contiguous, p.total, f);
+  const bool flow = f.kind == core::FrameKind::kFlow4 || f.kind == core::FrameKind::kFlow6;
+  const std::uint64_t own = fast_[static_cast<std::size_t>(p.port) % kMaxPorts].own_mac;
+  if (!flow || ((core::load_raw64(p.data) & kMacMask) != own && p.origin == Origin::kWire))
+      [[unlikely]] {
+    batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);
+  } else if (f.kind == core::FrameKind::kFlow4) {
+    add_flow4(i, conns4_.hash_ahead(f.key4), sizes);
+  } else {
+    add_flow6(i, conns6_.hash_ahead(f.key6), sizes);
+  }
+}
+
+/// A flow that its sender has parsed.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::sort_handed_over(
+    std::uint32_t i, BatchSizes& sizes) noexcept {
+  const std::uint32_t hash = batch_.hashes[i];
+  if (batch_.parsed[i].kind == core::FrameKind::kFlow4) {
+    conns4_.ask_ahead(hash);
+    add_flow4(i, hash, sizes);
+  } else {
+    conns6_.ask_ahead(hash);
+    add_flow6(i, hash, sizes);
+  }
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::add_flow4(std::uint32_t i,
+                                                                    std::uint32_t hash,
+                                                                    BatchSizes& sizes) noexcept {
+  batch_.hashes4[sizes.flows4] = hash;
+  batch_.keys4[sizes.flows4] = &batch_.parsed[i].key4;
+  batch_.flows4[sizes.flows4++] = static_cast<std::uint8_t>(i);
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::add_flow6(std::uint32_t i,
+                                                                    std::uint32_t hash,
+                                                                    BatchSizes& sizes) noexcept {
+  batch_.hashes6[sizes.flows6] = hash;
+  batch_.keys6[sizes.flows6] = &batch_.parsed[i].key6;
+  batch_.flows6[sizes.flows6++] = static_cast<std::uint8_t>(i);
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>

@@ -9,9 +9,7 @@ namespace sluice::pipeline {
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 std::size_t Worker<Io, I4, I6, C>::receive() noexcept {
   const std::size_t n = io_.receive(batch_.packets.data(), kBurst);
-  batch_.size = static_cast<std::uint32_t>(n);
-  batch_.has_ports = 0;
-  batch_.opened = 0;
+  batch_.open(n);
   for (std::size_t i = 0; i < n; ++i) {
     batch_.stages[i] = Stage::kFresh;
   }
@@ -34,31 +32,37 @@ bool Worker<Io, I4, I6, C>::receive_handed_over() noexcept {
     return false;
   }
   ++ring_bursts_;
-  std::array<HandoverMessage, kBurst> messages;
-  std::size_t n = 0;
-  for (std::size_t turn = 0; turn < workers && n < kBurst; ++turn) {
+  batch_.open(0);
+  for (std::size_t turn = 0; turn < workers && batch_.size < kBurst; ++turn) {
     ring_turn_ = ring_turn_ + 1 < workers ? ring_turn_ + 1 : 0;
     if (ring_turn_ != config_.index) {
-      auto& ring = links_.rings.ring(ring_turn_, config_.index);
-      n += ring.pop(messages.data() + n, kBurst - n);
+      links_.rings.ring(ring_turn_, config_.index)
+          .consume(kBurst - batch_.size, [this](const HandoverMessage& m) { take_message(m); });
     }
   }
-  batch_.size = static_cast<std::uint32_t>(n);
-  batch_.has_ports = 0;
-  batch_.opened = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    batch_.packets[i] = messages[i].packet;
-    batch_.stages[i] = messages[i].stage;
-    batch_.ports[i] = messages[i].ports;
-    batch_.has_ports |= messages[i].has_ports ? 1u << i : 0u;
-    if (messages[i].stage >= Stage::kHome) [[unlikely]] {
-      batch_.from[i] = messages[i].from;
-      batch_.answers[i] = messages[i].answer;
-    }
-    __builtin_prefetch(messages[i].packet.data);
+  counters_.add(Counter::kHandoverReceived, batch_.size);
+  return batch_.size != 0;
+}
+
+/// One more frame of the batch. What its lookup reads first is asked for at once.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+inline void Worker<Io, I4, I6, C>::take_message(const HandoverMessage& message) noexcept {
+  const std::uint32_t i = batch_.size++;
+  batch_.packets[i] = message.packet;
+  batch_.stages[i] = message.stage;
+  __builtin_prefetch(message.packet.data, 1);
+  if (message.ready) {
+    batch_.ready |= 1u << i;
+    batch_.hashes[i] = message.hash;
+    batch_.parsed[i] = message.parsed;
+  } else {
+    batch_.ports[i] = message.ports;
+    batch_.has_ports |= message.has_ports ? 1u << i : 0u;
   }
-  counters_.add(Counter::kHandoverReceived, n);
-  return n != 0;
+  if (message.stage >= Stage::kHome) [[unlikely]] {
+    batch_.from[i] = message.from;
+    batch_.answers[i] = message.answer;
+  }
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
@@ -68,9 +72,7 @@ bool Worker<Io, I4, I6, C>::receive_from_host() noexcept {
   }
   host_asked_ = true;
   const std::size_t n = io_.receive_from_host(batch_.packets.data(), kBurst);
-  batch_.size = static_cast<std::uint32_t>(n);
-  batch_.has_ports = 0;
-  batch_.opened = 0;
+  batch_.open(n);
   for (std::size_t i = 0; i < n; ++i) {
     batch_.stages[i] = Stage::kFresh;
   }
@@ -111,6 +113,7 @@ void Worker<Io, I4, I6, C>::take_over_tables() noexcept {
     fast.max_frame = info.present ? info.mtu + 14u : 0;
     partial_csum_ |= info.present && info.rx_partial_csum ? 1u << p : 0u;
   }
+  backend_hops_.clear();
   tunnel_sources4_.take_over(*tables_);
   tunnel_sources6_.take_over(*tables_);
   pins_.see(*tables_->table);

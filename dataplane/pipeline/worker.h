@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "dataplane/core/conn/conn_table.h"
@@ -22,6 +23,7 @@
 #include "dataplane/pipeline/family.h"
 #include "dataplane/pipeline/fragment_table.h"
 #include "dataplane/pipeline/handover.h"
+#include "dataplane/pipeline/hop_cache.h"
 #include "dataplane/pipeline/hop_queue.h"
 #include "dataplane/pipeline/idle.h"
 #include "dataplane/pipeline/next_hop_directory.h"
@@ -54,7 +56,8 @@ struct WorkerConfig {
 };
 
 /// What a worker shares with its group. All borrowed, all outlive the worker. The last four are
-/// this worker's own.
+/// this worker's own. The connection tables of a group have one hash seed: a hash goes along when a
+/// packet is handed over.
 struct WorkerLinks {
   TablesCell& tables;
   HandoverRings& rings;
@@ -100,6 +103,8 @@ class Worker {
  public:
   using Conns4 = core::ConnTable<core::Ipv4, Index4>;
   using Conns6 = core::ConnTable<core::Ipv6, Index6>;
+  template <class F>
+  using Conns = std::conditional_t<F::kFamily == core::Family::kIpv4, Conns4, Conns6>;
 
   Worker(const WorkerConfig& config, const WorkerLinks& links, Io& io, Conns4 conns4, Conns6 conns6,
          Clock clock)
@@ -191,6 +196,7 @@ class Worker {
   // stage_receive.h
   std::size_t receive() noexcept;
   bool receive_handed_over() noexcept;
+  void take_message(const HandoverMessage& message) noexcept;
   bool receive_from_host() noexcept;
   void open_poll() noexcept;
   void open_tables() noexcept;
@@ -199,7 +205,17 @@ class Worker {
   void flush() noexcept;
 
   // stage_parse.h
+  /// How many flows of each family, and others, a batch has so far.
+  struct BatchSizes {
+    std::uint32_t flows4 = 0;
+    std::uint32_t flows6 = 0;
+    std::uint32_t others = 0;
+  };
   void parse_batch() noexcept;
+  void parse_and_sort(std::uint32_t i, BatchSizes& sizes) noexcept;
+  void sort_handed_over(std::uint32_t i, BatchSizes& sizes) noexcept;
+  void add_flow4(std::uint32_t i, std::uint32_t hash, BatchSizes& sizes) noexcept;
+  void add_flow6(std::uint32_t i, std::uint32_t hash, BatchSizes& sizes) noexcept;
   void complete_checksums() noexcept;
   void complete_checksum(std::uint32_t i) noexcept;
   void serve_others() noexcept;
@@ -275,21 +291,40 @@ class Worker {
     Hop hop;
     NextHopWord word;
   };
+  /// What forwarding a packet that is not translated needs of its flow.
+  template <class F>
+  struct Untouched {
+    core::EntryIndex at;  ///< kNone: the flow has no entry
+    core::ForwardingMode mode;
+    core::IpAddress backend;
+    typename F::Address client;
+    core::Be16 client_port;
+  };
   void send_on(const Packet& packet, const Way& way) noexcept;
   template <class F>
   core::CreateOutcome try_untouched(std::uint32_t i, const core::Decision& decision,
                                     const core::Endpoint& chosen,
                                     core::ForwardingMode mode) noexcept;
   template <class F>
+  bool forward_one_way(std::uint32_t i, core::KeyData hit) noexcept;
+  template <class F>
+  bool forward_tunnelled(std::uint32_t i, const typename Conns<F>::Hot& entry,
+                         NextHopWord word) noexcept;
+  template <class F>
   void forward_untouched(std::uint32_t i, core::EntryIndex at) noexcept;
   template <class F>
   void note_untouched(std::uint32_t i, core::EntryIndex at) noexcept;
   template <class F>
-  void send_through_tunnel(std::uint32_t i, core::EntryIndex at, const Way& way,
+  void forward_without_entry(std::uint32_t i, const core::Decision& decision,
+                             core::EndpointIndex chosen) noexcept;
+  template <class F>
+  void send_untouched(std::uint32_t i, const Untouched<F>& flow, const Way& way) noexcept;
+  template <class F>
+  void send_through_tunnel(std::uint32_t i, const Untouched<F>& flow, const Way& way,
                            std::uint16_t link) noexcept;
   template <class F, class Outer>
-  bool encapsulate(std::uint32_t i, core::EntryIndex at, const Way& way, std::uint16_t path,
-                   const TunnelSources<Outer>& sources) noexcept;
+  bool encapsulate(std::uint32_t i, const Untouched<F>& flow, const Way& way,
+                   std::uint16_t path) noexcept;
   bool serve_tunnel_error(std::uint32_t i) noexcept;
   template <class F>
   bool serve_tunnel_error_of(std::uint32_t i, const core::TunnelError& error) noexcept;
@@ -311,7 +346,8 @@ class Worker {
   void note_exhausted(core::ServiceSlot slot, const core::IpAddress& backend) noexcept;
 
   // stage_forward.h
-  [[nodiscard]] Hop resolve(const core::IpAddress& to, bool backend) const noexcept;
+  [[nodiscard]] Hop resolve(const core::IpAddress& to, bool backend) noexcept;
+  [[nodiscard]] Hop look_up_hop(const core::IpAddress& to, bool backend) const noexcept;
   void send(const Packet& packet, const Hop& hop) noexcept;
   void wait_for_neighbour(const Packet& packet, const Hop& hop) noexcept;
   void put_on_wire(const Packet& packet, NextHopWord word) noexcept;
@@ -385,6 +421,22 @@ class Worker {
     }
   }
   template <class F>
+  [[nodiscard]] const TunnelSources<F>& tunnel_sources() const noexcept {
+    if constexpr (F::kFamily == core::Family::kIpv4) {
+      return tunnel_sources4_;
+    } else {
+      return tunnel_sources6_;
+    }
+  }
+  template <class F>
+  [[nodiscard]] const typename F::Key* const* batch_keys() const noexcept {
+    if constexpr (F::kFamily == core::Family::kIpv4) {
+      return batch_.keys4.data();
+    } else {
+      return batch_.keys6.data();
+    }
+  }
+  template <class F>
   [[nodiscard]] const typename F::Key& key_of(std::uint32_t i) const noexcept {
     if constexpr (F::kFamily == core::Family::kIpv4) {
       return batch_.parsed[i].key4;
@@ -433,6 +485,7 @@ class Worker {
   std::uint32_t ring_bursts_ = 0;  ///< of this poll
   bool host_asked_ = false;        ///< in this poll
 
+  HopCache backend_hops_;
   HopQueue waiting_;
   FragmentTable fragments_;
   PendingFlows pending_;

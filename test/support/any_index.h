@@ -19,6 +19,9 @@ class AnyIndex {
                           core::KeyData* out) noexcept {
     return index_->find_bulk(keys, hashes, n, out);
   }
+  bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept {
+    return index_->find(key, hash, out);
+  }
   void prefetch(std::uint32_t hash) const noexcept { index_->prefetch(hash); }
   bool insert(const Key& key, std::uint32_t hash, core::KeyData data) noexcept {
     return index_->insert(key, hash, data);
@@ -30,6 +33,7 @@ class AnyIndex {
     virtual ~Concept() = default;
     virtual std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t* hashes,
                                     std::uint32_t n, core::KeyData* out) noexcept = 0;
+    virtual bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept = 0;
     virtual void prefetch(std::uint32_t hash) const noexcept = 0;
     virtual bool insert(const Key& key, std::uint32_t hash, core::KeyData data) noexcept = 0;
     virtual bool erase(const Key& key, std::uint32_t hash) noexcept = 0;
@@ -40,6 +44,9 @@ class AnyIndex {
     std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
                             core::KeyData* out) noexcept override {
       return index.find_bulk(keys, hashes, n, out);
+    }
+    bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept override {
+      return index.find(key, hash, out);
     }
     void prefetch(std::uint32_t hash) const noexcept override { index.prefetch(hash); }
     bool insert(const Key& key, std::uint32_t hash, core::KeyData data) noexcept override {

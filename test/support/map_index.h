@@ -32,6 +32,15 @@ class MapIndex {
     return mask;
   }
 
+  bool find(const Key& key, std::uint32_t, core::KeyData& out) noexcept {
+    const auto it = map_.find(key);
+    if (it == map_.end()) {
+      return false;
+    }
+    out = it->second;
+    return true;
+  }
+
   void prefetch(std::uint32_t) const noexcept {}
 
   bool insert(const Key& key, std::uint32_t, core::KeyData data) noexcept {

@@ -85,6 +85,7 @@ struct NewConn {
   ServiceSlot service = ServiceSlot::kNone;
   EndpointId endpoint = EndpointId::kNone;
   bool pending = false;               ///< starts in kPending (affinity home was asked)
+  bool forward_is_absent = false;     ///< the caller has looked it up: never kExists
 };
 
 struct ConnTableConfig {
@@ -133,6 +134,10 @@ class ConnTable {
     index_.prefetch(h);
     return h;
   }
+  /// The same for a key that was hashed before.
+  [[gnu::always_inline]] void ask_ahead(std::uint32_t key_hash) const noexcept {
+    index_.prefetch(key_hash);
+  }
 
   /// Looks up 1..kMaxBulk keys and prefetches the entries found.
   /// @return bit i set: keys[i] is known, hits[i] says by which entry and direction.
@@ -151,14 +156,11 @@ class ConnTable {
     explicit operator bool() const noexcept { return index != EntryIndex::kNone; }
   };
   /// One key, for misses and control.
-  [[nodiscard]] Found find(const Key& key) noexcept {
-    const Key* keys[1] = {&key};
-    const std::uint32_t hashes[1] = {hash(key)};
+  [[nodiscard]] Found find(const Key& key) noexcept { return find(key, hash(key)); }
+  /// @param key_hash  hash(key)
+  [[nodiscard]] Found find(const Key& key, std::uint32_t key_hash) noexcept {
     KeyData hit;
-    if (index_.find_bulk(keys, hashes, 1, &hit) == 0) {
-      return {};
-    }
-    return {hit.entry(), hit.direction()};
+    return index_.find(key, key_hash, hit) ? Found{hit.entry(), hit.direction()} : Found{};
   }
 
   // Always inline: GCC 12 takes a function that only prefetches for one without effect and drops
@@ -219,7 +221,7 @@ class ConnTable {
 
   // --- creation and end -----------------------------------------------------------------------
 
-  /// Adds a connection. Both keys are looked up first. A reply key held by an entry that is over
+  /// Adds a connection. Both keys are looked up first (the forward one unless the caller has). A reply key held by an entry that is over
   /// evicts that one. A full table, or a full half-open share, evicts the oldest half-open entry,
   /// then the oldest closing one, never a steady one (F14).
   template <Releaser<F> R>
@@ -289,6 +291,7 @@ class ConnTable {
   bool make_room(ConnState initial, Tick now, R& releaser) noexcept;
   bool insert_keys(const NewConn<F>& conn, std::uint32_t reply_hash, EntryIndex i) noexcept;
   EntryIndex take_free() noexcept;
+  void prefetch_next_free() const noexcept;
   void fill(EntryIndex i, const NewConn<F>& conn, std::uint64_t now_ns) noexcept;
   template <Releaser<F> R>
   void release(EntryIndex i, R& releaser, ReleaseReason why) noexcept;

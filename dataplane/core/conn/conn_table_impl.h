@@ -131,6 +131,16 @@ EntryIndex ConnTable<F, Index>::take_free() noexcept {
   return i;
 }
 
+/// The next new flow writes both parts of this entry.
+template <class F, KeyIndex<typename F::Key> Index>
+[[gnu::always_inline]] inline void ConnTable<F, Index>::prefetch_next_free() const noexcept {
+  const EntryIndex next = free_ != EntryIndex::kNone ? free_ : static_cast<EntryIndex>(used_);
+  if (at(next) < capacity_) {
+    prefetch(next);
+    __builtin_prefetch(&cold_[at(next)], 1);
+  }
+}
+
 template <class F, KeyIndex<typename F::Key> Index>
 void ConnTable<F, Index>::give_back(EntryIndex i) noexcept {
   Hot& e = hot_[at(i)];
@@ -185,23 +195,21 @@ template <class F, KeyIndex<typename F::Key> Index>
 template <Releaser<F> R>
 CreateOutcome ConnTable<F, Index>::create(const NewConn<F>& conn, std::uint64_t now_ns,
                                           R& releaser) noexcept {
-  const std::uint32_t reply_hash = hash(conn.reply);
-  const Key* keys[2] = {&conn.forward, &conn.reply};
-  const std::uint32_t hashes[2] = {conn.forward_hash, reply_hash};
   const bool two_keys = sees_replies(conn.mode);
-  KeyData hits[2];
-  const std::uint64_t found = index_.find_bulk(keys, hashes, two_keys ? 2 : 1, hits);
-  if ((found & 1) != 0) {
-    return {CreateResult::kExists, hits[0].entry(), hits[0].direction()};
+  const std::uint32_t reply_hash = two_keys ? hash(conn.reply) : 0;
+  index_.prefetch(reply_hash);
+  KeyData hit;
+  if (!conn.forward_is_absent && index_.find(conn.forward, conn.forward_hash, hit)) {
+    return {CreateResult::kExists, hit.entry(), hit.direction()};
   }
   if (two_keys && conn.forward == conn.reply) {
     return {CreateResult::kReplyClash, EntryIndex::kNone, Direction::kForward};
   }
-  if ((found & 2) != 0) {
-    if (!is_finished(hits[1].entry())) {
-      return {CreateResult::kReplyClash, hits[1].entry(), hits[1].direction()};
+  if (two_keys && index_.find(conn.reply, reply_hash, hit)) {
+    if (!is_finished(hit.entry())) {
+      return {CreateResult::kReplyClash, hit.entry(), hit.direction()};
     }
-    release(hits[1].entry(), releaser, ReleaseReason::kReplyClash);
+    release(hit.entry(), releaser, ReleaseReason::kReplyClash);
   }
   const ConnState initial = conn.pending ? ConnState::kPending : initial_state(conn.forward.proto);
   if (!make_room(initial, tick_of_ns(now_ns), releaser)) {
@@ -215,6 +223,7 @@ CreateOutcome ConnTable<F, Index>::create(const NewConn<F>& conn, std::uint64_t 
   fill(i, conn, now_ns);
   ++size_;
   link(i);
+  prefetch_next_free();
   return {CreateResult::kCreated, i, Direction::kForward};
 }
 

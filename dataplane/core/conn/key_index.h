@@ -36,6 +36,8 @@ concept KeyIndex = requires(T index, const Key& key, const Key* const* keys, std
                             KeyData* out) {
   /// Looks up 1 <= n <= kMaxBulk keys. @return bit i set: keys[i] found, out[i] is valid.
   { index.find_bulk(keys, hashes, n, out) } noexcept -> std::same_as<std::uint64_t>;
+  /// One key. @return false: absent, `out` is untouched.
+  { index.find(key, hash, *out) } noexcept -> std::same_as<bool>;
   /// A key of this hash will be looked up soon. A hint.
   { index.prefetch(hash) } noexcept;
   /// Precondition: key is absent. @return false: no room.

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <compare>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "dataplane/core/net/byte_order.h"
 
@@ -57,10 +60,35 @@ class IpAddress {
   [[nodiscard]] bool is_multicast() const noexcept;    ///< 224.0.0.0/4, ff00::/8
   [[nodiscard]] bool is_unspecified() const noexcept;  ///< 0.0.0.0, ::
 
-  constexpr bool operator==(const IpAddress&) const = default;
-  constexpr auto operator<=>(const IpAddress&) const = default;
+  constexpr bool operator==(const IpAddress& other) const noexcept {
+    if (std::is_constant_evaluated()) {
+      return family_ == other.family_ && bytes_ == other.bytes_;
+    }
+    return ((half(0) ^ other.half(0)) | (half(8) ^ other.half(8))) == 0 &&
+           family_ == other.family_;
+  }
+  constexpr std::strong_ordering operator<=>(const IpAddress& other) const noexcept {
+    if (std::is_constant_evaluated()) {
+      const auto order = family_ <=> other.family_;
+      return order != 0 ? order : bytes_ <=> other.bytes_;
+    }
+    if (family_ != other.family_) {
+      return family_ <=> other.family_;
+    }
+    const std::size_t at = half(0) != other.half(0) ? 0 : 8;
+    return in_order(half(at)) <=> in_order(other.half(at));
+  }
 
  private:
+  /// The first byte is the highest.
+  [[nodiscard]] static std::uint64_t in_order(std::uint64_t raw) noexcept {
+    return std::endian::native == std::endian::little ? __builtin_bswap64(raw) : raw;
+  }
+  [[nodiscard]] std::uint64_t half(std::size_t at) const noexcept {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes_.data() + at, sizeof word);
+    return word;
+  }
   Family family_ = Family::kIpv4;
   std::array<std::uint8_t, 16> bytes_{};
 };

@@ -58,7 +58,7 @@ inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint3
   std::memcpy(at + 8, &what, sizeof what);
 }
 
-[[nodiscard]] inline bool ipv4_fast(const std::uint8_t* data, std::uint32_t contiguous,
+[[nodiscard, gnu::always_inline]] inline bool ipv4_fast(const std::uint8_t* data, std::uint32_t contiguous,
                                     std::uint32_t total, ParsedFrame& out) noexcept {
   constexpr std::uint16_t kL4 = kEthernetLength + ipv4::kHeaderLength;
   const std::uint8_t* ip = data + kEthernetLength;
@@ -87,7 +87,7 @@ inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint3
   return true;
 }
 
-[[nodiscard]] inline bool ipv6_fast(const std::uint8_t* data, std::uint32_t contiguous,
+[[nodiscard, gnu::always_inline]] inline bool ipv6_fast(const std::uint8_t* data, std::uint32_t contiguous,
                                     std::uint32_t total, ParsedFrame& out) noexcept {
   constexpr std::uint16_t kL4 = kEthernetLength + ipv6::kHeaderLength;
   const std::uint8_t* ip = data + kEthernetLength;
@@ -120,7 +120,7 @@ inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint3
 /// @return true when the frame is an ordinary TCP or UDP packet and `out` is what parse_frame()
 /// would give; false: ask parse_frame(), `out` is untouched. Same bounds promise.
 /// Source: RFC 1812 5.2.2 (header checks).
-[[nodiscard]] inline bool parse_plain(const std::uint8_t* data, std::uint32_t contiguous,
+[[nodiscard, gnu::always_inline]] inline bool parse_plain(const std::uint8_t* data, std::uint32_t contiguous,
                                       std::uint32_t total, ParsedFrame& out) noexcept {
   constexpr std::uint32_t kLeast = kEthernetLength + ipv4::kHeaderLength + kUdpHeaderLength;
   if (contiguous < kLeast) {
@@ -139,7 +139,7 @@ inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint3
 }
 
 /// What the worker calls: the common case inline, the rest by parse_frame().
-inline void parse_frame_inline(const std::uint8_t* data, std::uint32_t contiguous,
+[[gnu::always_inline]] inline void parse_frame_inline(const std::uint8_t* data, std::uint32_t contiguous,
                                std::uint32_t total, ParsedFrame& out) noexcept {
   if (!parse_plain(data, contiguous, total, out)) [[unlikely]] {
     parse_frame_general(data, contiguous, total, out);

@@ -1,5 +1,7 @@
 #include "dataplane/core/net/address.h"
 
+#include <iterator>
+
 #include <gtest/gtest.h>
 
 namespace sluice::core {
@@ -104,6 +106,22 @@ TEST(Address, KnowsSpecialRanges) {
 
 TEST(Address, ZeroAddressesOfTheFamiliesDiffer) {
   EXPECT_NE(*parse_address("0.0.0.0"), *parse_address("::"));
+}
+
+TEST(Address, OrderIsByFamilyAndThenByBytesFromTheFirst) {
+  const char* const ascending[] = {"0.0.0.0",     "0.0.0.1",        "1.0.0.0",
+                                   "10.0.0.255",  "10.0.1.0",       "255.255.255.255",
+                                   "::",          "::1",            "::1:0:0:0:0",
+                                   "fd00::",      "fd00::ff",       "fd00::100",
+                                   "fd00:0:0:1::", "fd00:0:0:100::", "ff00::"};
+  for (std::size_t a = 0; a < std::size(ascending); ++a) {
+    for (std::size_t b = 0; b < std::size(ascending); ++b) {
+      const IpAddress left = *parse_address(ascending[a]);
+      const IpAddress right = *parse_address(ascending[b]);
+      EXPECT_EQ(left <=> right, a <=> b) << ascending[a] << " and " << ascending[b];
+      EXPECT_EQ(left == right, a == b) << ascending[a] << " and " << ascending[b];
+    }
+  }
 }
 
 TEST(Cidr, ClearsHostBits) {

@@ -224,5 +224,70 @@ TEST_F(DirectReturnTest, AModeThatCannotServeTheFrontendRefuses) {
   EXPECT_EQ(count(Counter::kConnCreated), 1u);
 }
 
+SteppedGroupConfig tiny_table() {
+  SteppedGroupConfig config;
+  config.connections = 30;
+  return config;
+}
+/// All the table holds is established flows, so it has no place for another one.
+class FullDirectReturnTest : public DirectReturnTest {
+ protected:
+  FullDirectReturnTest() : DirectReturnTest(tiny_table()) {
+    for (std::uint32_t n = 0; n < group_.capacity(); ++n) {
+      through(tcp4(kClient, kVip, static_cast<std::uint16_t>(40000 + n), 80, kSyn));
+      through(tcp4(kClient, kVip, static_cast<std::uint16_t>(40000 + n), 80, kAck));
+    }
+  }
+  void schedule_by(core::SchedulerKind kind, ForwardingMode mode) {
+    for (const char* service : {"web", "dns"}) {
+      tables_.services[service].scheduler = kind;
+      tables_.services[service].mode = mode;
+    }
+    apply();
+  }
+};
+
+TEST_F(FullDirectReturnTest, HashedFlowsGoOnWithoutAnEntryAndKeepTheirBackend) {
+  for (const auto kind :
+       {core::SchedulerKind::kMh, core::SchedulerKind::kSh, core::SchedulerKind::kDh}) {
+    schedule_by(kind, ForwardingMode::kDr);
+    const std::uint64_t before = count(Counter::kForwardedWithoutEntry);
+    for (std::uint16_t sport = 1; sport <= 10; ++sport) {
+      const Bytes syn = through(tcp4(kClient2, kVip, sport, 80, kSyn));
+      ASSERT_FALSE(syn.empty());
+      const Bytes ack = through(tcp4(kClient2, kVip, sport, 80, kAck));
+      ASSERT_FALSE(ack.empty());
+      EXPECT_EQ(PacketView(ack).eth_dst(), PacketView(syn).eth_dst());
+      EXPECT_FALSE(through(udp4(kClient2, "203.0.113.53", sport, 53)).empty());
+    }
+    EXPECT_EQ(count(Counter::kForwardedWithoutEntry) - before, 30u);
+  }
+  EXPECT_EQ(group_.connections(), group_.capacity());
+  EXPECT_EQ(count(Counter::kConnTableFull), 0u);
+  EXPECT_EQ(count(Counter::kRejectRst), 0u);
+}
+
+TEST_F(FullDirectReturnTest, HashedFlowsThroughATunnelTooAndNeverPastTheLastHop) {
+  schedule_by(core::SchedulerKind::kMh, ForwardingMode::kIpip);
+  const Bytes syn = through(tcp4(kClient2, kVip, 1, 80, kSyn));
+  const Bytes ack = through(tcp4(kClient2, kVip, 1, 80, kAck));
+  ASSERT_GT(syn.size(), 34u);
+  ASSERT_GT(ack.size(), 34u);
+  EXPECT_EQ(Bytes(syn.begin() + 26, syn.begin() + 34), Bytes(ack.begin() + 26, ack.begin() + 34))
+      << "outer addresses";
+  EXPECT_EQ(count(Counter::kForwardedWithoutEntry), 2u);
+  through(tcp4(kClient2, kVip, 1, 80, kAck, 1));
+  EXPECT_EQ(count(Counter::kForwardedWithoutEntry), 2u);
+  EXPECT_EQ(count(Counter::kTtlAnswered), 1u);
+}
+
+TEST_F(FullDirectReturnTest, OtherFlowsNeedAnEntry) {
+  EXPECT_TRUE(through(tcp4(kClient2, kVip, 1, 80, kSyn)).empty());  // rr
+  EXPECT_EQ(count(Counter::kConnTableFull), 1u);
+  through(tcp4(kClient2, kVip, 1, 80, kAck));
+  EXPECT_EQ(count(Counter::kRejectRst), 1u);
+  EXPECT_EQ(count(Counter::kForwardedWithoutEntry), 0u);
+}
+
 }  // namespace
 }  // namespace sluice::test
