@@ -1,6 +1,9 @@
 #include "test/conformance/iptables_node.h"
 
+#include <unistd.h>
+
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -245,6 +248,19 @@ std::optional<std::vector<std::string>> IptablesNode::judge(const std::string& k
   return judge_rendered(value, written_[family], saved(family));
 }
 
+/// The old iptables has one lock for all network namespaces of a machine; whoever else loads rules
+/// there would hold these tests up. The programs of this process have one of their own.
+class OwnLock {
+ public:
+  OwnLock() { setenv("XTABLES_LOCKFILE", path_.c_str(), 1); }
+  ~OwnLock() { unlink(path_.c_str()); }
+  OwnLock(const OwnLock&) = delete;
+  OwnLock& operator=(const OwnLock&) = delete;
+
+ private:
+  const std::string path_ = "/run/sluice-conformance-" + std::to_string(getpid()) + ".lock";
+};
+
 template <Variant kVariant>
 std::unique_ptr<KernelNode> make_node(const NodeSetup& setup) {
   return std::make_unique<IptablesNode>(kVariant, setup.localhost_node_ports);
@@ -257,6 +273,7 @@ KernelAdapter iptables_adapter() {
 }
 
 KernelAdapter iptables_legacy_adapter() {
+  static const OwnLock lock;
   return {"iptables", compile::Profile::kIptables, make_node<Variant::kLegacy>};
 }
 
