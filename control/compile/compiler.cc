@@ -1,8 +1,8 @@
 #include "control/compile/compiler.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -57,6 +57,7 @@ class Compiler::Impl {
     take_inputs(state, config, host);
     slices_.rebuild(state);
     core::TableBuilder builder(previous_);
+    entries_.reserve(state.services.size());
     Names names;
     names.reserve(state.services.size());
     for (const auto& [name, service] : state.services) {
@@ -115,7 +116,8 @@ class Compiler::Impl {
 
   using Names = std::vector<const model::ObjectName*>;
 
-  /// The Services to compute, sorted; they live as long as `changes`, or are those of short_of_ids_.
+  /// The Services to compute, sorted; they live as long as `changes`, or are those of
+  /// short_of_ids_.
   [[nodiscard]] Names names_of(const model::ChangeSet& changes) const {
     const auto less = [](const auto* a, const auto* b) { return *a < *b; };
     const auto same = [](const auto* a, const auto* b) { return *a == *b; };
@@ -143,11 +145,7 @@ class Compiler::Impl {
     for (std::size_t from = 0; from < names.size(); from += kBatch) {
       jobs.clear();
       for (std::size_t i = from; i < std::min(names.size(), from + kBatch); ++i) {
-        const auto service = state.services.find(*names[i]);
-        const bool there = service != state.services.end();
-        if (there || entries_.contains(*names[i])) {  // else O-8: slices of no Service
-          jobs.push_back({names[i], there ? &service->second : nullptr, {}, {}});
-        }
+        jobs.push_back({names[i], nullptr, {}, {}});
       }
       compute(jobs, {state, slices_, context_, *previous_}, ids_, parallel_);
       for (ServiceJob& job : jobs) {
@@ -157,6 +155,9 @@ class Compiler::Impl {
   }
 
   void install(ServiceJob& job, core::TableBuilder& builder) {
+    if (job.service == nullptr && !entries_.contains(*job.name)) {
+      return;  // O-8: slices of a Service that does not exist
+    }
     const auto at = entries_.try_emplace(*job.name).first;
     const model::ObjectName& name = at->first;
     Entry& entry = at->second;
@@ -257,15 +258,17 @@ class Compiler::Impl {
 
   /// After a full pass: what the previous table had and no Service made.
   void remove_unknown(core::TableBuilder& builder) {
-    std::set<core::ServiceSlot> made;
+    std::vector<bool> made(previous_->slot_limit());
     for (const auto& [name, entry] : entries_) {
       for (const Installed& i : entry.blocks) {
-        made.insert(i.slot);
+        if (const auto slot = static_cast<std::size_t>(i.slot); slot < made.size()) {
+          made[slot] = true;
+        }
       }
     }
     for (std::uint32_t i = 0; i < previous_->slot_limit(); ++i) {
       const auto slot = static_cast<core::ServiceSlot>(i);
-      if (previous_->service(slot) != nullptr && !made.contains(slot)) {
+      if (previous_->service(slot) != nullptr && !made[i]) {
         remove_slot(slot, builder);
       }
     }
@@ -284,7 +287,7 @@ class Compiler::Impl {
     if (node_part || addresses) {
       set_node(state, builder);
     }
-    auto table = builder.freeze();
+    auto table = builder.freeze(parallel_);
     valid_ = table.has_value();
     if (!valid_) {
       return tl::make_unexpected(table.error());
@@ -356,7 +359,7 @@ class Compiler::Impl {
   HostState host_;
   NodeContext context_;
   SliceIndex slices_;
-  std::map<model::ObjectName, Entry> entries_;
+  std::unordered_map<model::ObjectName, Entry, NameHash> entries_;  ///< claims point to the names
   FrontendContest contest_;
   CountedAddresses cluster_ips_;
   CountedAddresses announced_;

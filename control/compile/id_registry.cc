@@ -2,22 +2,13 @@
 
 #include <algorithm>
 
+#include "control/compile/name_hash.h"
+
 namespace sluice::compile {
-namespace {
-
-std::size_t combine(std::size_t seed, std::size_t value) {
-  // boost::hash_combine's 64-bit form: a multiply by an odd constant and a shift per part.
-  seed ^= value + 0x9e3779b97f4a7c15ULL + (seed << 12) + (seed >> 4);
-  return seed * 0xff51afd7ed558ccdULL;
-}
-
-}  // namespace
-
 std::size_t IdRegistry::Hash::operator()(const ServicePortKey& key) const {
-  const std::hash<std::string> text;
-  std::size_t h = combine(text(key.service.ns), text(key.service.name));
-  h = combine(h, text(key.port_name));
-  return combine(
+  const std::size_t h =
+      combine_hashes(NameHash{}(key.service), std::hash<std::string>{}(key.port_name));
+  return combine_hashes(
       h, static_cast<std::size_t>(key.protocol) << 8 | static_cast<std::size_t>(key.family));
 }
 

@@ -35,16 +35,16 @@ struct ServiceTrace {
 
 /// Applies the rules of sections 2..14 to one Service and its slices.
 /// @param slices sorted by name
-/// @param ids    asked for slots and endpoint ids; otherwise the function is pure. nullptr: all stay
-///               kNone, for give_ids()
+/// @param ids    asked for slots and endpoint ids; otherwise the function is pure. nullptr: all
+///               stay kNone, for give_ids()
 /// @param trace  nullptr: nobody listens
 [[nodiscard]] ServiceResult compile_service(const model::Service& service,
                                             const std::vector<const model::EndpointSlice*>& slices,
                                             const NodeContext& node, IdRegistry* ids,
                                             ServiceTrace* trace = nullptr);
 
-/// Gives a result that was computed without ids its slots and endpoint ids. @return false: there are
-/// not enough, compute it again with the registry.
+/// Gives a result that was computed without ids its slots and endpoint ids. @return false: there
+/// are not enough, compute it again with the registry.
 [[nodiscard]] bool give_ids(ServiceResult& result, IdRegistry& ids);
 
 }  // namespace sluice::compile

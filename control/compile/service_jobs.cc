@@ -52,7 +52,9 @@ std::vector<core::EndpointId> departed_of(const core::ServicePort* before,
 }
 
 void compute_rules(ServiceJob& job, const JobInputs& in, IdRegistry* ids) {
-  if (job.service != nullptr) {
+  const auto service = in.state.services.find(*job.name);
+  if (service != in.state.services.end()) {
+    job.service = &service->second;
     job.result =
         compile_service(*job.service, in.slices.slices_of(in.state, *job.name), in.context, ids);
   }

@@ -36,7 +36,7 @@ struct ReadyBlock {
 /// One Service to compute.
 struct ServiceJob {
   const model::ObjectName* name = nullptr;  ///< outlives the job
-  const model::Service* service = nullptr;  ///< nullptr: it is no more
+  const model::Service* service = nullptr;  ///< found by compute(); nullptr: it is no more
   ServiceResult result;                     ///< its blocks are moved from
   std::vector<ReadyBlock> blocks;
 };

@@ -1,17 +1,34 @@
 #include "control/compile/slice_index.h"
 
+#include <algorithm>
+
 namespace sluice::compile {
 
 void SliceIndex::put(const model::EndpointSlice& slice) {
   if (const auto owner = model::owner_of(slice)) {
-    slices_[*owner].insert(slice.name);
+    Names& names = slices_[*owner];
+    const auto at = std::lower_bound(names.begin(), names.end(), slice.name);
+    if (at == names.end() || *at != slice.name) {
+      names.insert(at, slice.name);
+    }
     owner_.insert_or_assign(slice.name, *owner);
+  }
+}
+
+void SliceIndex::take_out(const model::ObjectName& owner, const model::ObjectName& slice) {
+  const auto of_owner = slices_.find(owner);
+  Names& names = of_owner->second;
+  names.erase(std::lower_bound(names.begin(), names.end(), slice));
+  if (names.empty()) {
+    slices_.erase(of_owner);
   }
 }
 
 void SliceIndex::rebuild(const model::ClusterState& state) {
   slices_.clear();
   owner_.clear();
+  slices_.reserve(state.services.size());
+  owner_.reserve(state.slices.size());
   for (const auto& [name, slice] : state.slices) {
     put(slice);
   }
@@ -27,11 +44,7 @@ void SliceIndex::update(const model::ClusterState& state,
       continue;
     }
     if (old != owner_.end()) {
-      const auto set = slices_.find(old->second);
-      set->second.erase(name);
-      if (set->second.empty()) {
-        slices_.erase(set);
-      }
+      take_out(old->second, name);
       owner_.erase(old);
     }
     if (owner) {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <map>
-#include <set>
+#include <unordered_map>
 #include <vector>
 
+#include "control/compile/name_hash.h"
 #include "control/model/model.h"
 
 namespace sluice::compile {
@@ -20,8 +20,11 @@ class SliceIndex {
 
  private:
   void put(const model::EndpointSlice& slice);
-  std::map<model::ObjectName, std::set<model::ObjectName>> slices_;
-  std::map<model::ObjectName, model::ObjectName> owner_;
+  void take_out(const model::ObjectName& owner, const model::ObjectName& slice);
+
+  using Names = std::vector<model::ObjectName>;  ///< sorted
+  std::unordered_map<model::ObjectName, Names, NameHash> slices_;
+  std::unordered_map<model::ObjectName, model::ObjectName, NameHash> owner_;
 };
 
 }  // namespace sluice::compile

@@ -83,8 +83,7 @@ template <class Map>
 Differences<typename Map::mapped_type> compare(Stretch<Map> s) {
   Differences<typename Map::mapped_type> out;
   while (s.before != s.before_end || s.after != s.after_end) {
-    if (s.after == s.after_end ||
-        (s.before != s.before_end && s.before->first < s.after->first)) {
+    if (s.after == s.after_end || (s.before != s.before_end && s.before->first < s.after->first)) {
       out.emplace_back(&(s.before++)->second, nullptr);
     } else if (s.before == s.before_end || s.after->first < s.before->first) {
       out.emplace_back(nullptr, &(s.after++)->second);

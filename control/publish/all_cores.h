@@ -5,8 +5,9 @@
 
 namespace sluice::publish {
 
-/// model::ParallelFor on the cores this process may use, four at most; the caller takes part. Starts
-/// threads that end with the call, so small n are better done by the caller alone. Thread: any.
+/// model::ParallelFor on the cores this process may use, four at most; the caller takes part.
+/// Starts threads that end with the call, so small n are better done by the caller alone. Thread:
+/// any.
 void on_all_cores(std::size_t n, const std::function<void(std::size_t)>& body);
 
 }  // namespace sluice::publish

@@ -61,8 +61,7 @@ bool StateMirror::fill_some(const model::ClusterState& state) {
   }
   model::ClusterState& copy = unfinished_->state;
   if (!copy_some(state.services, copy.services, kStep) ||
-      !copy_some(state.slices, copy.slices, kStep) ||
-      !copy_some(state.nodes, copy.nodes, kStep) ||
+      !copy_some(state.slices, copy.slices, kStep) || !copy_some(state.nodes, copy.nodes, kStep) ||
       !copy_some(state.service_cidrs, copy.service_cidrs, kStep)) {
     return false;
   }

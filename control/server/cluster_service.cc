@@ -191,8 +191,7 @@ void ClusterService::keep_former_of_skipped(Incoming& in) const {
     }
   };
   model::ClusterState& state = in.pages.state();
-  keep(former->services, state.services,
-       [](const auto& name) { return "service " + name.text(); });
+  keep(former->services, state.services, [](const auto& name) { return "service " + name.text(); });
   keep(former->slices, state.slices,
        [](const auto& name) { return "endpointslice " + name.text(); });
   keep(former->nodes, state.nodes, [](const auto& name) { return "node " + name; });

@@ -76,9 +76,10 @@ void describe_connection(const v1::ConnectionRow& row, const compile::Explanatio
 void keep_sources_of_host(const pipeline::WorkerView& view, const core::ForwardingTable& table,
                           compile::Explanation& explanation) {
   for (compile::ExplainedEndpoint& e : explanation.endpoints) {
+    core::Endpoint endpoint;
+    endpoint.address = e.address;
     if (!e.candidate || e.mode != core::ForwardingMode::kFullNat ||
-        !table.node().of(e.address.family()).snat_addresses.empty() ||
-        !view.host_delivers(e.address)) {
+        !core::host_keeps_source(table, endpoint, view.host_delivers(e.address))) {
       continue;
     }
     e.masquerade = false;
@@ -88,6 +89,22 @@ void keep_sources_of_host(const pipeline::WorkerView& view, const core::Forwardi
                     " is delivered by this host, which takes no packet that comes from its own "
                     "address: without snat.addresses the source is kept after all, mode nat"});
   }
+}
+
+/// What comes from the wire with a Service's address as its source is nobody's: the workers drop it
+/// before they open a flow or refuse one.
+void drop_martian(const pipeline::WorkerView& view, const core::Flow& flow,
+                  compile::Explanation& explanation) {
+  if (flow.ingress.empty() || explanation.decision.verdict == core::FlowVerdict::kPass ||
+      !view.is_service_address(flow.tuple.src)) {
+    return;
+  }
+  explanation.decision.verdict = core::FlowVerdict::kDrop;
+  explanation.after.push_back(
+      {"rule_martian_source",
+       core::to_string(flow.tuple.src) +
+           " is an address of a Service, which no host out there has: what arrives from it by a "
+           "port is dropped, whatever the rules say; the counter rule_martian_source grows"});
 }
 
 }  // namespace
@@ -172,6 +189,7 @@ grpc::Status NodeService::Explain(grpc::ServerContext* /*context*/,
       {*table, {question->tuple, ingress}, state.get(), options.node, options.profile});
   if (view_ != nullptr) {
     keep_sources_of_host(*view_, *table, explanation);
+    drop_martian(*view_, {question->tuple, ingress}, explanation);
   }
   response->set_generation(table->generation());
   fill_explanation(explanation, *response);

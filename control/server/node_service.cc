@@ -57,6 +57,9 @@ void add_exhaustion(const std::vector<pipeline::SourceExhaustion>& all,
                     const core::ForwardingTable& table, v1::GetCountersResponse& response) {
   for (const pipeline::SourceExhaustion& one : all) {
     const core::ServicePort* service = table.service(one.service);
+    if (service != nullptr && pipeline::tag_of(*service) != one.service_tag) {
+      continue;  // of one that had the slot before
+    }
     auto& to = *response.add_counters();
     to.set_name("conn_snat_exhausted{service=" +
                 (service == nullptr ? "?" : service->name) + ",address=" +

@@ -127,6 +127,11 @@ bool WorkerGroup::host_delivers(const core::IpAddress& address) const {
   return publisher_->host_delivers(address);
 }
 
+bool WorkerGroup::is_service_address(const core::IpAddress& address) const {
+  const std::lock_guard lock(publish_mutex_);
+  return publisher_->is_service_address(address);
+}
+
 core::Result<bool> WorkerGroup::copy_page(Member& member, core::Family family,
                                           std::uint32_t& cursor,
                                           std::vector<pipeline::ConnectionRow>& rows) {

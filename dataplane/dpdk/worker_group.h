@@ -134,6 +134,7 @@ class WorkerGroup final : public core::TableSink, public pipeline::WorkerView {
   [[nodiscard]] std::optional<std::uint32_t> owner_of_client(const core::IpAddress& address,
                                                              std::uint16_t port) const override;
   [[nodiscard]] bool host_delivers(const core::IpAddress& address) const override;
+  [[nodiscard]] bool is_service_address(const core::IpAddress& address) const override;
   core::Result<void> dump_connections(
       const pipeline::ConnectionFilter& filter,
       const std::function<bool(const pipeline::ConnectionRow&)>& row) override;

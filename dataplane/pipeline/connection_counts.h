@@ -50,9 +50,9 @@ class ConnectionCounts {
   }
 
   /// A new flow of `service` was refused: `address` had no source port.
-  void exhausted(std::size_t worker, core::ServiceSlot service,
+  void exhausted(std::size_t worker, core::ServiceSlot slot, const core::ServicePort& service,
                  const core::IpAddress& address) noexcept {
-    exhaustion_.add(worker, service, address);
+    exhaustion_.add(worker, slot, tag_of(service), address);
   }
   [[nodiscard]] std::vector<SourceExhaustion> exhaustion() const { return exhaustion_.read(); }
 

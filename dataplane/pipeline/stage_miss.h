@@ -266,10 +266,8 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const 
   conn.endpoint = chosen.id;
   const Hop hop = resolve(chosen.address, true);
   conn.to_backend = hop.index;
-  // The host takes no packet from the tap that comes from its own address, and would answer it past
-  // the tap: without addresses of its own for translation such a flow keeps its source.
-  const bool keeps_source = hop.index == kHostHop &&
-                            tables_->table->node().of(F::kFamily).snat_addresses.empty();
+  const bool keeps_source =
+      core::host_keeps_source(*tables_->table, chosen, hop.index == kHostHop);
   const bool full = translate_source ||
                     (!keeps_source && core::source_is_translated(decision, flow, chosen));
   conn.mode = full ? core::ForwardingMode::kFullNat : core::ForwardingMode::kNat;
@@ -309,7 +307,7 @@ void Worker<Io, I4, I6, C>::refuse_obstructed(std::uint32_t i, const core::Decis
       drop(p, Counter::kConnClashUnsolved);
       return;
     case Obstacle::kNoSourcePort:
-      note_exhausted(decision.slot, first.address);
+      note_exhausted(decision, first.address);
       drop(p, Counter::kConnSnatExhausted);
       return;
     case Obstacle::kOutOfReach:

@@ -21,11 +21,11 @@ std::span<const core::IpAddress> Worker<Io, I4, I6, C>::source_addresses(
 
 /// A flow of this Service was refused: no address had a port to `backend` and the other candidates.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
-void Worker<Io, I4, I6, C>::note_exhausted(core::ServiceSlot slot,
+void Worker<Io, I4, I6, C>::note_exhausted(const core::Decision& decision,
                                            const core::IpAddress& backend) noexcept {
   for (const core::IpAddress& address :
        source_addresses(backend.family(), resolve(backend, true).port)) {
-    links_.counts.exhausted(config_.index, slot, address);
+    links_.counts.exhausted(config_.index, decision.slot, *decision.service, address);
   }
 }
 

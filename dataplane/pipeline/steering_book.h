@@ -105,8 +105,8 @@ class L4AddressSetBuilder {
   static void grow(Shard& shard);
   static void close_gap(Shard& shard, std::size_t gap);
 
-  std::vector<Shard> shards_ = std::vector<Shard>(
-      std::size_t{1} << (L4AddressSet::kGroupBits + L4AddressSet::kShardBits));
+  std::vector<Shard> shards_ =
+      std::vector<Shard>(std::size_t{1} << (L4AddressSet::kGroupBits + L4AddressSet::kShardBits));
   std::vector<std::size_t> dirty_;  ///< numbers of the shards that are
   L4AddressSet current_;
   std::size_t size_ = 0;

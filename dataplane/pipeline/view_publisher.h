@@ -43,6 +43,10 @@ class ViewPublisher {
   [[nodiscard]] bool host_delivers(const core::IpAddress& address) const noexcept {
     return next_.table != nullptr && route_of(next_, address) == nullptr;
   }
+  /// What the newest view's book says.
+  [[nodiscard]] bool is_service_address(const core::IpAddress& address) const noexcept {
+    return next_.book->is_service_address(address);
+  }
   [[nodiscard]] std::uint64_t sequence() const noexcept { return next_.sequence; }
   /// Departed frontends and backends the book still holds.
   [[nodiscard]] std::size_t draining() const noexcept { return draining_count_; }

@@ -343,7 +343,7 @@ class Worker {
                                                 PortIndex egress) noexcept;
   [[nodiscard]] std::span<const core::IpAddress> source_addresses(core::Family family,
                                                                   PortIndex egress) const noexcept;
-  void note_exhausted(core::ServiceSlot slot, const core::IpAddress& backend) noexcept;
+  void note_exhausted(const core::Decision& decision, const core::IpAddress& backend) noexcept;
 
   // stage_forward.h
   [[nodiscard]] Hop resolve(const core::IpAddress& to, bool backend) noexcept;

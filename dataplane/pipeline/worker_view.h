@@ -99,6 +99,11 @@ class WorkerView {
     (void)address;
     return false;
   }
+  /// True for cluster IPs, VIPs and announced addresses: no packet comes from them.
+  [[nodiscard]] virtual bool is_service_address(const core::IpAddress& address) const {
+    (void)address;
+    return false;
+  }
   /// Calls `row` for every connection that lives through the dump, never twice; `row` returns false
   /// to stop. Paged: a slow receiver holds no worker and no memory beyond a page (F93).
   virtual core::Result<void> dump_connections(

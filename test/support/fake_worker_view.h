@@ -17,6 +17,7 @@ class FakeWorkerView final : public pipeline::WorkerView {
   std::vector<pipeline::CounterValue> counter_rows;
   std::vector<pipeline::ConnectionRow> connection_rows;
   std::vector<core::IpAddress> delivered_by_host;
+  std::vector<core::IpAddress> service_addresses;
   /// When set, makes row i of so many in place of connection_rows.
   std::uint64_t made_rows = 0;
   /// Called before each row.
@@ -63,6 +64,10 @@ class FakeWorkerView final : public pipeline::WorkerView {
   [[nodiscard]] bool host_delivers(const core::IpAddress& address) const override {
     return std::find(delivered_by_host.begin(), delivered_by_host.end(), address) !=
            delivered_by_host.end();
+  }
+  [[nodiscard]] bool is_service_address(const core::IpAddress& address) const override {
+    return std::find(service_addresses.begin(), service_addresses.end(), address) !=
+           service_addresses.end();
   }
   core::Result<void> dump_connections(
       const pipeline::ConnectionFilter& filter,

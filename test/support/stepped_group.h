@@ -116,6 +116,9 @@ class SteppedGroup final : public pipeline::WorkerView, public core::TableSink {
                                                              std::uint16_t port) const override {
     return static_cast<std::uint32_t>(owners_->of_client(address, core::Be16::from_host(port)));
   }
+  [[nodiscard]] bool is_service_address(const core::IpAddress& address) const override {
+    return publisher_->is_service_address(address);
+  }
   [[nodiscard]] bool host_delivers(const core::IpAddress& address) const override {
     return publisher_->host_delivers(address);
   }

@@ -57,6 +57,15 @@ struct Decision {
 [[nodiscard]] bool source_is_translated(const Decision& decision, const Flow& flow,
                                         const Endpoint& chosen) noexcept;
 
+/// The exception to P-9: the host takes no packet that comes from its own address, and would answer
+/// it past the workers. What it delivers keeps its source, unless the node has addresses of its own
+/// for translation.
+/// @param delivered_by_host  packets for the endpoint leave by no port.
+[[nodiscard]] inline bool host_keeps_source(const ForwardingTable& table, const Endpoint& chosen,
+                                            bool delivered_by_host) noexcept {
+  return delivered_by_host && table.node().of(chosen.address.family()).snat_addresses.empty();
+}
+
 /// The mode the Service asks for if it counts for this flow: external frontends only; else kByRule.
 [[nodiscard]] inline ForwardingMode asked_mode(const Decision& decision) noexcept {
   return decision.service != nullptr && decision.frontend != FrontendKind::kClusterIp

@@ -176,26 +176,49 @@ void TableBuilder::apply_frontends(ForwardingTable& next) {
   }
 }
 
-Result<void> TableBuilder::check(const ForwardingTable& next) const {
+Result<void> TableBuilder::check_service(const ForwardingTable& next, std::uint32_t slot,
+                                         const ServicePort* block) const {
   Result<void> result;
-  if (node_ != nullptr) {
-    result = check_node(*node_);
+  if (block != nullptr) {
+    result = check_block(*block).and_then([&] { return check_reachable(next, *block); });
   }
-  for (auto at = services_.begin(); result && at != services_.end(); ++at) {
-    if (at->second != nullptr) {
-      result =
-          check_block(*at->second).and_then([&] { return check_reachable(next, *at->second); });
-    }
-    // Frontends that used to lead to this slot must still be right.
-    const auto slot = static_cast<ServiceSlot>(at->first);
-    if (const ServicePort* old = base_->service(slot); result && old != nullptr) {
-      for (const auto& [key, kind] : claimed_frontends(*old)) {
-        const auto found = next.find_frontend(key);
-        if (result && found && found->slot == slot) {
-          result = check_frontend(next, key, *found);
-        }
+  // Frontends that used to lead to this slot must still be right.
+  const auto number = static_cast<ServiceSlot>(slot);
+  if (const ServicePort* old = base_->service(number); result && old != nullptr) {
+    for (const auto& [key, kind] : claimed_frontends(*old)) {
+      const auto found = next.find_frontend(key);
+      if (result && found && found->slot == number) {
+        result = check_frontend(next, key, *found);
       }
     }
+  }
+  return result;
+}
+
+Result<void> TableBuilder::check(const ForwardingTable& next, const ParallelFor& parallel) const {
+  constexpr std::size_t kPiece = 128;  // Services looked at in one go
+  std::vector<std::pair<std::uint32_t, const ServicePort*>> services;
+  services.reserve(services_.size());
+  for (const auto& [slot, block] : services_) {
+    services.emplace_back(slot, block.get());
+  }
+  std::vector<Result<void>> results((services.size() + kPiece - 1) / kPiece);
+  const auto piece = [&](std::size_t n) {
+    const std::size_t end = std::min(services.size(), (n + 1) * kPiece);
+    for (std::size_t i = n * kPiece; results[n] && i < end; ++i) {
+      results[n] = check_service(next, services[i].first, services[i].second);
+    }
+  };
+  if (parallel && results.size() > 1) {
+    parallel(results.size(), piece);
+  } else {
+    for (std::size_t n = 0; n < results.size(); ++n) {
+      piece(n);
+    }
+  }
+  Result<void> result = node_ != nullptr ? check_node(*node_) : Result<void>{};
+  for (auto at = results.begin(); result && at != results.end(); ++at) {
+    result = *at;
   }
   for (auto at = frontends_.begin(); result && at != frontends_.end(); ++at) {
     if (at->second.slot != ServiceSlot::kNone) {
@@ -205,7 +228,7 @@ Result<void> TableBuilder::check(const ForwardingTable& next) const {
   return result;
 }
 
-Result<TablePtr> TableBuilder::freeze() {
+Result<TablePtr> TableBuilder::freeze(const ParallelFor& parallel) {
   auto next = std::make_shared<ForwardingTable>(*base_);
   next->generation_ = base_->generation_ + 1;
   if (node_ != nullptr) {
@@ -213,7 +236,7 @@ Result<TablePtr> TableBuilder::freeze() {
   }
   apply_services(*next);
   apply_frontends(*next);
-  if (auto sound = check(*next); !sound) {
+  if (auto sound = check(*next, parallel); !sound) {
     return tl::make_unexpected(sound.error());
   }
   return TablePtr(std::move(next));

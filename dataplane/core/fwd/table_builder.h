@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -31,7 +32,7 @@ class TableBuilder {
   struct Prepared {
     ForwardingTable::BlockPtr block;  ///< nullptr: equal to the present one
   };
-  /// For many blocks at once. @param present  the base's block in that slot, or nullptr. Thread: any.
+  /// For many blocks at once. Thread: any. @param present  the base's block in that slot.
   [[nodiscard]] static Prepared prepare(ServicePort block, const ServicePort* present);
   void set_service(ServiceSlot slot, Prepared block);
   void remove_service(ServiceSlot slot);
@@ -41,12 +42,17 @@ class TableBuilder {
   /// Checks the invariants of everything that changed and makes the table. `epoch` grows iff an
   /// endpoint left its block, stopped serving UDP (CT-2), or a service port left.
   /// Errors: a violated invariant; nothing was made and the base stays valid. Call once.
-  [[nodiscard]] Result<TablePtr> freeze();
+  /// @param parallel  calls body(0) .. body(n - 1) in any order, on any threads; for large changes.
+  using ParallelFor =
+      std::function<void(std::size_t n, const std::function<void(std::size_t)>& body)>;
+  [[nodiscard]] Result<TablePtr> freeze(const ParallelFor& parallel = {});
 
  private:
   void apply_services(ForwardingTable& next);
   void apply_frontends(ForwardingTable& next);
-  [[nodiscard]] Result<void> check(const ForwardingTable& next) const;
+  [[nodiscard]] Result<void> check(const ForwardingTable& next, const ParallelFor& parallel) const;
+  [[nodiscard]] Result<void> check_service(const ForwardingTable& next, std::uint32_t slot,
+                                           const ServicePort* block) const;
 
   TablePtr base_;
   std::shared_ptr<const NodePart> node_;              ///< nullptr: unchanged

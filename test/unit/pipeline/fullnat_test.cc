@@ -124,6 +124,26 @@ TEST_F(FullNatTest, ExhaustionIsCountedByServiceAndAddressAndRefusesOnlyTheNewFl
   EXPECT_EQ(group_.exchange(0, tcp4(kClient, "203.0.113.12", 40000, 80, kSyn)).size(), 1u);
 }
 
+TEST(ExhaustionCounts, ASlotThatAnotherServiceGetsStartsFromNothing) {
+  const auto service = [](const char* name) {
+    core::ServicePort s;
+    s.name = name;
+    return pipeline::tag_of(s);
+  };
+  const auto address = *core::parse_address("192.0.2.200");
+  pipeline::ExhaustionCounts counts(2);
+  counts.add(0, core::ServiceSlot{3}, service("shop/a"), address);
+  counts.add(0, core::ServiceSlot{3}, service("shop/a"), address);
+  counts.add(1, core::ServiceSlot{3}, service("shop/a"), address);
+  ASSERT_EQ(counts.read().size(), 1u);
+  EXPECT_EQ(counts.read()[0].flows, 3u);
+  counts.add(0, core::ServiceSlot{3}, service("shop/b"), address);
+  counts.add(1, core::ServiceSlot{3}, service("shop/b"), address);
+  ASSERT_EQ(counts.read().size(), 1u);
+  EXPECT_EQ(counts.read()[0].service_tag, service("shop/b"));
+  EXPECT_EQ(counts.read()[0].flows, 2u);
+}
+
 TEST_F(FullNatTest, ASteeredPortIsAPreferenceOnly) {
   tables_.services["web"].endpoints = {"10.244.1.21:8080"};
   apply();

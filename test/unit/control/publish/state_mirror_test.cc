@@ -72,8 +72,8 @@ TEST_F(StateMirrorTest, TakesChangesInTheMiddleOfACopy) {
   EXPECT_EQ(mirror_.read(), nullptr);
   model::Delta gone;
   gone.deleted_services = {{"default", "a"}, {"default", "s299"}};
-  change(gone);                             // one that is copied, one that is not
-  change(service(5000));                    // behind everything
+  change(gone);                                      // one that is copied, one that is not
+  change(service(5000));                             // behind everything
   change(upsert({make_service("a", "10.96.0.9")}));  // back again, another
   fill();
   EXPECT_EQ(*mirror_.read(), owner_);

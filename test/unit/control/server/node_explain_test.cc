@@ -107,6 +107,25 @@ TEST_F(NodeExplainTest, AnEndpointThatTheHostDeliversKeepsTheSource) {
   EXPECT_THAT(lines(answer), Contains(HasSubstr("[P-9] 10.1.0.1:8080 is delivered by this host")));
 }
 
+// The workers drop what comes from a Service's address: explain said "forward".
+TEST_F(NodeExplainTest, ASourceThatIsAServiceAddressIsDroppedUnlessTheHostMadeIt) {
+  view_.service_addresses = {*core::parse_address("10.96.0.7")};
+  start();
+  publish(
+      test::make_state({make_service("web", "10.96.0.1")}, {make_slice("web", "1", {"10.1.0.1"})}));
+  const auto answer = explain(question("10.96.0.7"));
+  EXPECT_EQ(answer.verdict(), "drop");
+  EXPECT_EQ(answer.summary(), "drop: in silence");
+  EXPECT_THAT(lines(answer), Contains(HasSubstr("[rule_martian_source] 10.96.0.7 is an address")));
+  EXPECT_EQ(explain(question("10.96.0.8")).verdict(), "forward");
+  auto host = question("10.96.0.7");
+  host.set_from_host(true);
+  EXPECT_EQ(explain(host).verdict(), "forward");
+  auto elsewhere = question("10.96.0.7");
+  elsewhere.set_to("198.51.100.1");
+  EXPECT_EQ(explain(elsewhere).verdict(), "pass");
+}
+
 TEST_F(NodeExplainTest, WithoutASourcePortNoWorkerIsNamed) {
   start();
   publish(test::make_state({make_service("web", "10.96.0.1")}, {}));
