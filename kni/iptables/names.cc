@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "kni/iptables/sha256.h"
+#include <openssl/sha.h>
 
 namespace sluice::kni::ipt {
 namespace {
@@ -25,7 +25,8 @@ std::string chain_hash(std::string_view printed_name, core::Protocol protocol,
   std::string text(printed_name);
   text += core::protocol_name(protocol);
   text += endpoint;
-  const std::array<std::uint8_t, 32> digest = sha256(text);
+  std::array<std::uint8_t, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const std::uint8_t*>(text.data()), text.size(), digest.data());
   std::string out;
   std::uint32_t bits = 0;
   unsigned held = 0;
