@@ -1,10 +1,12 @@
 // sluice-bench-kernel: what a kernel mode costs, in a network namespace of its own.
 //
 // One row per cluster: a full sync into an empty kernel and into one that has it all (read back,
-// nothing to send), one endpoint added by a later table, `nft -f` of the same rule set, memory.
-// Wall time with the CPU time of this process beside it, in ms; the kernel works inside our calls.
+// nothing to send), one endpoint added by a later table, memory. Wall time with the CPU time of this
+// process beside it, in ms; the kernel works inside our calls. Below it the peers: `nft -f` of the
+// same rules, kube-proxy's layouts by nft and both variants of iptables-restore, each within
+// --peer-seconds and 4 GiB. --flows N sends N packets of N flows through each rule set, twice.
 //
-// sluice-bench-kernel [--services N]... [--endpoints N] [--changes N] [--nft-seconds N]
+// sluice-bench-kernel [--services N]... [--endpoints N] [--changes N] [--peer-seconds N] [--flows N]
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -14,17 +16,20 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "control/compile/compiler.h"
+#include "bench/kernel_cluster.h"
+#include "bench/kernel_peers.h"
+#include "bench/kernel_traffic.h"
 #include "kni/nftables/nftables_sink.h"
 #include "kni/nftables/ruleset_text.h"
 
 namespace {
 
 using namespace sluice;  // NOLINT(google-build-using-namespace): a main file
+using namespace sluice::bench;  // NOLINT(google-build-using-namespace)
 using Clock = std::chrono::steady_clock;
 
 constexpr double kFullTarget = 300;  // ms, design section 8, at 10,000 x 10
@@ -49,117 +54,10 @@ Time measure(Body body) {
   return {std::chrono::duration<double, std::milli>(Clock::now() - wall).count(), cpu_ms() - cpu};
 }
 
-[[noreturn]] void fail(const std::string& why) {
-  std::fprintf(stderr, "sluice-bench-kernel: %s\n", why.c_str());
-  std::exit(1);
-}
-
-std::string address(std::uint32_t base, std::size_t i) {
-  const auto a = base + static_cast<std::uint32_t>(i);
-  return std::to_string(a >> 24) + "." + std::to_string(a >> 16 & 0xff) + "." +
-         std::to_string(a >> 8 & 0xff) + "." + std::to_string(a & 0xff);
-}
-
-/// What a Service of a cluster has beside its cluster IP.
-struct Kind {
-  const char* name;
-  bool load_balancer;         ///< VIP and, while the range lasts, a node port
-  std::size_t affinity_each;  ///< every so many Services has session affinity; 0: none
-};
-constexpr Kind kKinds[] = {
-    {"cluster IPs", false, 0}, {"load balancers", true, 0}, {"10 % affinity", false, 10}};
-
-class Cluster {
- public:
-  Cluster(std::size_t services, std::size_t endpoints, const Kind& kind)
-      : endpoints_(endpoints),
-        ids_(limits(services, endpoints)),
-        compiler_(compile::Profile::kNftables, ids_) {
-    config_.node_name = "node";
-    config_.cluster_cidrs = {*core::parse_cidr("10.64.0.0/10")};
-    host_.addresses = {{*core::parse_address("192.0.2.11"), "eth0"}};
-    config_.node_addresses = {*core::parse_address("192.0.2.11")};
-    for (std::size_t i = 0; i < services; ++i) {
-      add(i, kind);
-    }
-    take(model::apply(state_, delta_));
-  }
-
-  [[nodiscard]] const core::TablePtr& table() const { return table_; }
-
-  /// The Service gets one endpoint more, or loses it again.
-  void change(std::size_t service, bool more) {
-    delta_ = {};
-    delta_.slices.push_back(slice(service, endpoints_ + (more ? 1 : 0)));
-    take(model::apply(state_, delta_));
-  }
-
- private:
-  static compile::IdRegistry::Limits limits(std::size_t services, std::size_t endpoints) {
-    compile::IdRegistry::Limits limits;
-    limits.service_ports = static_cast<std::uint32_t>(services + 16);
-    limits.endpoints = static_cast<std::uint32_t>(services * (endpoints + 2) + 16);
-    return limits;
-  }
-
-  void take(const model::ChangeSet& changes) {
-    auto compiled = compiler_.update(state_, changes, config_, host_);
-    if (!compiled) {
-      fail(compiled.error().message);
-    }
-    table_ = compiled->table;
-  }
-
-  void add(std::size_t i, const Kind& kind) {
-    model::Service s;
-    s.name = {"ns" + std::to_string(i % 50), "svc" + std::to_string(i)};
-    s.type = "ClusterIP";
-    s.cluster_ip = address(0x0a800000, i);
-    s.cluster_ips = {s.cluster_ip};
-    s.ip_families = {"IPv4"};
-    s.ports.push_back({"http", "TCP", 80, 0, "", ""});
-    if (kind.load_balancer) {
-      s.type = "LoadBalancer";
-      s.ports[0].node_port = i < 2768 ? static_cast<std::int64_t>(30000 + i) : 0;
-      s.load_balancer_ingress.push_back({address(0xc6120000, i), "", std::nullopt});
-    }
-    if (kind.affinity_each != 0 && i % kind.affinity_each == 0) {
-      s.session_affinity = "ClientIP";
-      s.affinity_timeout_seconds = 10800;
-    }
-    delta_.services.push_back(std::move(s));
-    delta_.slices.push_back(slice(i, endpoints_));
-  }
-
-  static model::EndpointSlice slice(std::size_t i, std::size_t endpoints) {
-    model::EndpointSlice s;
-    s.name = {"ns" + std::to_string(i % 50), "svc" + std::to_string(i) + "-a"};
-    s.labels["kubernetes.io/service-name"] = "svc" + std::to_string(i);
-    s.address_type = "IPv4";
-    s.ports.push_back({"http", "TCP", 8080});
-    for (std::size_t e = 0; e < endpoints; ++e) {
-      model::SliceEndpoint endpoint;
-      endpoint.addresses = {address(0x0a400000, i * 16 + e)};
-      endpoint.ready = true;
-      s.endpoints.push_back(std::move(endpoint));
-    }
-    return s;
-  }
-
-  std::size_t endpoints_;
-  compile::NodeConfig config_;
-  compile::HostState host_;
-  compile::IdRegistry ids_;
-  compile::Compiler compiler_;
-  model::ClusterState state_;
-  model::Delta delta_;
-  core::TablePtr table_;
-};
-
 kni::NftablesSink make_sink() {
   auto kernel = kni::nft::open_kernel();
   if (!kernel) {
-    fail(kernel.error().message);
+    end_program(kernel.error().message);
   }
   return kni::NftablesSink(std::move(*kernel), {});
 }
@@ -167,7 +65,7 @@ kni::NftablesSink make_sink() {
 Time apply(kni::NftablesSink& sink, const core::TablePtr& table) {
   return measure([&] {
     if (const auto applied = sink.apply(table); !applied) {
-      fail(applied.error().message);
+      end_program(applied.error().message);
     }
   });
 }
@@ -178,28 +76,15 @@ long peak_mib() {
   return usage.ru_maxrss / 1024;
 }
 
-/// `nft -f` of the same rule set; a negative time: not within the limit.
-Time nft_file(const core::ForwardingTable& table, unsigned seconds) {
-  const std::string path = "/tmp/sluice-bench-kernel-" + std::to_string(getpid()) + ".nft";
-  kni::nft::Rendered rendered = kni::nft::render(table);
-  std::ofstream(path) << kni::nft::ruleset_text(rendered.rulesets.v4)
-                      << kni::nft::ruleset_text(rendered.rulesets.v6);
-  const std::string command =
-      "ulimit -v 4194304; exec timeout " + std::to_string(seconds) + " nft -f " + path;
-  int status = 0;
-  Time time = measure([&] { status = std::system(command.c_str()); });
-  std::remove(path.c_str());
-  return status == 0 ? time : Time{-1, -1};
-}
-
 struct Options {
   std::vector<std::size_t> services;
   std::size_t endpoints = 10;
   std::size_t changes = 100;
-  unsigned nft_seconds = 120;
+  std::size_t flows = 0;       ///< of each rate; 0: no traffic
+  unsigned peer_seconds = 120;  ///< 0: no peers
 };
 
-std::vector<Time> changes(kni::NftablesSink& sink, Cluster& cluster, std::size_t services,
+std::vector<Time> changes(kni::NftablesSink& sink, KernelCluster& cluster, std::size_t services,
                           std::size_t count) {
   std::vector<Time> times;
   for (std::size_t i = 0; i < count; ++i) {
@@ -212,44 +97,110 @@ std::vector<Time> changes(kni::NftablesSink& sink, Cluster& cluster, std::size_t
   return times;
 }
 
-void row(std::size_t services, const Kind& kind, const Options& options) {
-  Cluster cluster(services, options.endpoints, kind);
+void print_run(const char* what, const PeerRun& run) {
+  if (run.wall < 0) {
+    std::printf("    %-34s not in the limit (cpu %.0f ms, %ld MiB)\n", what, run.cpu, run.mib);
+  } else {
+    std::printf("    %-34s %8.1f ms (cpu %.1f), %ld MiB\n", what, run.wall, run.cpu, run.mib);
+  }
+}
+
+void print_rate(const char* what, const PacketRate& rate) {
+  std::printf("    %-34s %7.0f new flows/s, %7.0f packets/s established\n", what, rate.new_flows,
+              rate.established);
+  std::fflush(stdout);
+}
+
+/// One way to write the same rules: a file for a program, a file for one change, how to remove it.
+struct Peer {
+  const char* name;
+  std::string command;
+  std::string all;
+  std::string change_command;
+  std::string change;  ///< empty: none
+  std::string remove;
+};
+
+std::vector<Peer> peers_of(const core::ForwardingTable& table) {
+  kni::nft::Rendered rendered = kni::nft::render(table);
+  const std::string ours = kni::nft::ruleset_text(rendered.rulesets.v4) +
+                           kni::nft::ruleset_text(rendered.rulesets.v6);
+  const std::string legacy = "iptables-legacy-restore --noflush";
+  const std::string nft = "iptables-nft-restore --noflush";
+  return {{"nft -f, our rules", "nft -f -", ours, "", "", "nft flush ruleset"},
+          {"nft -f, kube-proxy's layout", "nft -f -", nft_chains(table), "nft -f -",
+           nft_one_chain(table, 1), "nft flush ruleset"},
+          {"iptables-legacy-restore", legacy, iptables_chains(table), legacy,
+           iptables_one_chain(table, 1), "iptables-legacy -t nat -F && iptables-legacy -t nat -X"},
+          {"iptables-nft-restore", nft, iptables_chains(table), nft, iptables_one_chain(table, 1),
+           "nft flush ruleset"}};
+}
+
+void run_peers(const core::ForwardingTable& table, std::size_t services, const Options& options,
+               KernelTraffic* traffic) {
+  for (const Peer& peer : peers_of(table)) {
+    const PeerRun all = run_peer(peer.command, peer.all, options.peer_seconds);
+    print_run(peer.name, all);
+    if (all.wall >= 0 && !peer.change.empty()) {
+      print_run("  one Service's chain anew",
+                run_peer(peer.change_command, peer.change, options.peer_seconds));
+    }
+    if (all.wall >= 0 && traffic != nullptr && !peer.change.empty()) {
+      print_rate("  traffic", traffic->run(services, options.flows));
+    }
+    (void)std::system((peer.remove + " 2> /dev/null").c_str());
+    std::fflush(stdout);
+  }
+}
+
+void print_target(const char* what, double ms, double wanted) {
+  std::printf("target nftables %s: %.2f ms cpu, wanted %.0f: %s\n", what, ms, wanted,
+              ms <= wanted ? "met" : "missed");
+}
+
+void row(std::size_t services, const ClusterKind& kind, const Options& options) {
+  const bool plain = &kind == &kClusterKinds[0];
+  KernelCluster cluster(services, options.endpoints, kind);
+  std::optional<KernelTraffic> traffic;
+  if (plain && options.flows != 0) {
+    traffic.emplace();
+    print_rate("no rules, straight to endpoints", traffic->run_direct(services, options.flows));
+  }
   kni::NftablesSink sink = make_sink();
   const Time first = apply(sink, cluster.table());
+  if (traffic) {
+    print_rate("traffic through ours", traffic->run(services, options.flows));
+  }
   kni::NftablesSink again = make_sink();
   const Time known = apply(again, cluster.table());
   const auto times = changes(again, cluster, services, options.changes);
   const Time& p50 = times[times.size() / 2];
   const Time& p99 = times[times.size() * 99 / 100];
-  const long mib = peak_mib();
-  if (const auto cleaned = again.cleanup(); !cleaned) {
-    fail(cleaned.error().message);
-  }
-  const Time nft =
-      options.nft_seconds == 0 ? Time{-1, -1} : nft_file(*cluster.table(), options.nft_seconds);
-  (void)again.cleanup();
   std::printf(
       "%7zu x %-3zu %-15s full %8.1f (cpu %7.1f)  again %8.1f (cpu %7.1f)  "
-      "change p50 %6.2f p99 %6.2f (cpu %5.2f)  peak %ld MiB  nft -f ",
+      "change p50 %6.2f p99 %6.2f (cpu %5.2f)  peak %ld MiB\n",
       services, options.endpoints, kind.name, first.wall, first.cpu, known.wall, known.cpu,
-      p50.wall, p99.wall, p50.cpu, mib);
-  std::printf(nft.wall < 0 ? "not in the limit\n" : "%.0f\n", nft.wall);
-  if (services == 10000 && options.endpoints == 10 && &kind == &kKinds[0]) {
-    std::printf("target nftables full sync: %.1f ms cpu, wanted %.0f: %s\n", first.cpu, kFullTarget,
-                first.cpu <= kFullTarget ? "met" : "missed");
-    std::printf("target nftables one endpoint: %.2f ms cpu, wanted %.0f: %s\n", p50.cpu,
-                kChangeTarget, p50.cpu <= kChangeTarget ? "met" : "missed");
+      p50.wall, p99.wall, p50.cpu, peak_mib());
+  if (const auto cleaned = again.cleanup(); !cleaned) {
+    end_program(cleaned.error().message);
+  }
+  if (options.peer_seconds != 0) {
+    run_peers(*cluster.table(), services, options, traffic ? &*traffic : nullptr);
+  }
+  if (services == 10000 && options.endpoints == 10 && plain) {
+    print_target("full sync", first.cpu, kFullTarget);
+    print_target("one endpoint", p50.cpu, kChangeTarget);
   }
   std::fflush(stdout);
 }
 
 /// A row in a process and a namespace of its own, so that memory is its own, too.
-void row_apart(std::size_t services, const Kind& kind, const Options& options) {
+void row_apart(std::size_t services, const ClusterKind& kind, const Options& options) {
   std::fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
     if (unshare(CLONE_NEWNET) != 0) {
-      fail("a network namespace is needed; run as root");
+      end_program("a network namespace is needed; run as root");
     }
     row(services, kind, options);
     std::exit(0);
@@ -274,17 +225,19 @@ int main(int argc, char** argv) {
       options.endpoints = value;
     } else if (name == "--changes") {
       options.changes = value;
-    } else if (name == "--nft-seconds") {
-      options.nft_seconds = static_cast<unsigned>(value);
+    } else if (name == "--peer-seconds") {
+      options.peer_seconds = static_cast<unsigned>(value);
+    } else if (name == "--flows") {
+      options.flows = value;
     } else {
-      fail("unknown option " + name);
+      end_program("unknown option " + name);
     }
   }
   if (options.services.empty()) {
     options.services = {1000, 10000, 50000};
   }
   for (const std::size_t services : options.services) {
-    for (const Kind& kind : kKinds) {
+    for (const ClusterKind& kind : kClusterKinds) {
       row_apart(services, kind, options);
     }
   }

@@ -74,6 +74,24 @@ void check_snat(Section& top, const Config& config) {
   }
 }
 
+/// Kernel rules beside the workers masquerade to ports that are not the workers'.
+void check_host_mode(Section& top, const Config& config) {
+  constexpr std::uint32_t kLeast = 1024;
+  if (!config.host_mode) {
+    return;
+  }
+  if (config.mode != Mode::kDpdk) {
+    top.fail("host-mode", "none is expected in a kernel mode, which has the host's own traffic");
+    return;
+  }
+  const std::uint32_t first = config.snat.first_port.value_or(40960);
+  const std::uint32_t last = config.snat.last_port.value_or(65535);
+  if (config.snat.addresses.empty() && first < 1024 + kLeast && last > 65535 - kLeast) {
+    top.fail("host-mode", "snat's ports leave none of the node's address to the host; " +
+                              std::to_string(kLeast) + " below or above them are expected");
+  }
+}
+
 void check_ipip(Section& top, const IpipConfig& ipip) {
   std::set<core::Family> families;
   for (const core::Cidr& prefix : ipip.sources) {
@@ -125,6 +143,7 @@ void check_config(Section& top, const Config& config) {
   if (config.mode == Mode::kDpdk) {
     check_snat(top, config);
   }
+  check_host_mode(top, config);
   check_ipip(top, config.ipip);
   if (!is_listen_address(config.listen)) {
     top.fail("listen",

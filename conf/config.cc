@@ -27,6 +27,22 @@ void read_mode(Section& top, std::optional<Mode> given, Mode& mode) {
   }
 }
 
+/// A kernel mode, or "none".
+void read_host_mode(Section& top, std::optional<Mode>& out) {
+  std::string word = "none";
+  top.text("host-mode", word);
+  if (word == "none") {
+    return;
+  }
+  const auto read = parse_mode(word);
+  if (read && *read != Mode::kDpdk) {
+    out = *read;
+  } else {
+    top.fail("host-mode", "none or a kernel mode of this sluiced is expected, not \"" +
+                              word.substr(0, 60) + "\"");
+  }
+}
+
 void read_idle(Section& section, std::vector<Idle>& out) {
   const YamlTree* node = section.find("idle");
   if (node == nullptr) {
@@ -252,6 +268,7 @@ void read_words(Section& top, Config& out) {
 
 void read_config(Reader& reader, Section& top, std::optional<Mode> mode, Config& out) {
   read_mode(top, mode, out.mode);
+  read_host_mode(top, out.host_mode);
   top.list("ports", [&](const YamlTree& node, const std::string& path) {
     read_port(reader, node, path, out.ports.emplace_back());
   });

@@ -193,6 +193,8 @@ struct IptablesConfig {
 
 struct Config {
   Mode mode = Mode::kDpdk;
+  /// Mode dpdk: the kernel mode for what begins on the host itself; empty: none.
+  std::optional<Mode> host_mode;
   /// Mode dpdk: at least one, names and devices are unique. Kernel modes: none.
   std::vector<PortConfig> ports;
   WorkersConfig workers;

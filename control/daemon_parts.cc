@@ -49,6 +49,14 @@ publish::Publisher::Options publisher_options(const conf::Config& config) {
   return options;
 }
 
+publish::SinkSlot kernel_slot(const conf::Config& config, core::TableSink& sink) {
+  constexpr std::chrono::seconds kMinSyncPeriod{1};  // SY-5
+  return {.sink = &sink,
+          .min_sync_period = config.min_sync_period.value_or(kMinSyncPeriod),
+          .sync_period = config.sync_period,
+          .resync_period = config.sync_period};
+}
+
 server::Server::Options server_options(const conf::Config& config) {
   server::Server::Options options;
   options.listen = config.listen;

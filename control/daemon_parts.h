@@ -30,6 +30,8 @@ void warn_line(const std::string& line);
     const std::string& listen);
 
 [[nodiscard]] publish::Publisher::Options publisher_options(const conf::Config& config);
+/// The pace of a kernel adapter.
+[[nodiscard]] publish::SinkSlot kernel_slot(const conf::Config& config, core::TableSink& sink);
 [[nodiscard]] server::Server::Options server_options(const conf::Config& config);
 
 /// Waits for a signal. @param failed  asked now and then; a text: a part of the daemon ended.

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <spdlog/spdlog.h>
 
@@ -12,7 +13,9 @@
 #include "control/health_side.h"
 #include "control/host_side.h"
 #include "control/metrics_side.h"
+#include "dataplane/dpdk/tap.h"
 #include "dataplane/dpdk/worker_group.h"
+#include "kni/conntrack/conntrack_sink.h"
 #include "kni/exception/guard.h"
 #include "kni/exception/interface_setup.h"
 
@@ -49,9 +52,53 @@ core::Result<std::unique_ptr<dpdk::WorkerGroup>> make_group(const conf::Config& 
   return dpdk::WorkerGroup::create(std::move(settings));
 }
 
+/// Kernel rules for what begins on the host (host-mode), with their conntrack.
+struct HostRules {
+  KernelSink adapter;
+  std::unique_ptr<kni::ConntrackSink> sink;  ///< null: no host-mode
+
+  [[nodiscard]] std::vector<const core::MetricSource*> metrics() const {
+    return sink == nullptr ? std::vector<const core::MetricSource*>{}
+                           : std::vector<const core::MetricSource*>{adapter.metrics, sink.get()};
+  }
+};
+
+core::Result<HostRules> make_host_rules(const conf::Config& config, TakeOver take_over) {
+  HostRules rules;
+  if (!config.host_mode) {
+    return take_over == TakeOver::kNothing
+               ? core::Result<HostRules>(std::move(rules))
+               : tl::make_unexpected(core::Error{
+                     "--take-over: a kernel mode is expected, as mode or as host-mode"});
+  }
+  auto adapter = make_kernel_sink(*config.host_mode,
+                                  {config.sync_period, take_over, config.iptables,
+                                   dpdk::tap_name("")});
+  if (!adapter) {
+    return tl::make_unexpected(adapter.error());
+  }
+  auto conntrack = kni::open_conntrack();
+  if (!conntrack) {
+    return tl::make_unexpected(conntrack.error());
+  }
+  rules.adapter = std::move(*adapter);
+  rules.sink = std::make_unique<kni::ConntrackSink>(*rules.adapter.sink, std::move(*conntrack),
+                                                    warn_line);
+  return rules;
+}
+
+std::vector<publish::SinkSlot> sink_slots(const conf::Config& config, core::TableSink& workers,
+                                          core::TableSink* host) {
+  std::vector<publish::SinkSlot> slots = {{.sink = &workers, .sync_period = config.sync_period}};
+  if (host != nullptr) {
+    slots.push_back(kernel_slot(config, *host));
+  }
+  return slots;
+}
+
 }  // namespace
 
-core::Result<void> serve_dpdk(const conf::Config& config, TakeOver) {
+core::Result<void> serve_dpdk(const conf::Config& config, TakeOver take_over) {
   if (const std::string missing = kni::missing_privilege(); !missing.empty()) {
     return tl::make_unexpected(core::Error{missing});
   }
@@ -63,9 +110,12 @@ core::Result<void> serve_dpdk(const conf::Config& config, TakeOver) {
   if (!group) {
     return tl::make_unexpected(group.error());
   }
+  auto host_rules = make_host_rules(config, take_over);
+  if (!host_rules) {
+    return tl::make_unexpected(host_rules.error());
+  }
   publish::Publisher publisher(publisher_options(config),
-                               {{.sink = group->get(), .sync_period = config.sync_period}},
-                               group->get());
+                               sink_slots(config, **group, host_rules->sink.get()), group->get());
   auto host = HostSide::start(
       config, **group,
       {[&](compile::HostState state) { publisher.set_host_state(std::move(state)); }, warn_line});
@@ -82,7 +132,7 @@ core::Result<void> serve_dpdk(const conf::Config& config, TakeOver) {
   if (!health) {
     return tl::make_unexpected(health.error());
   }
-  auto metrics = MetricsSide::start(config, publisher, **health, {}, warn_line);
+  auto metrics = MetricsSide::start(config, publisher, **health, host_rules->metrics(), warn_line);
   if (!metrics) {
     return tl::make_unexpected(metrics.error());
   }

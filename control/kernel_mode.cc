@@ -18,8 +18,6 @@
 namespace sluice::daemon {
 namespace {
 
-constexpr std::chrono::seconds kMinSyncPeriod{1};  // SY-5
-
 compile::HostState host_state(const std::vector<kni::HostAddress>& addresses) {
   compile::HostState state;
   for (const kni::HostAddress& address : addresses) {
@@ -35,7 +33,8 @@ core::Result<void> serve_kernel(const conf::Config& config, TakeOver take_over) 
   if (!claim) {
     return tl::make_unexpected(claim.error());
   }
-  auto adapter = make_kernel_sink(config.mode, {config.sync_period, take_over, config.iptables});
+  auto adapter =
+      make_kernel_sink(config.mode, {config.sync_period, take_over, config.iptables, ""});
   if (!adapter) {
     return tl::make_unexpected(adapter.error());
   }
@@ -47,12 +46,7 @@ core::Result<void> serve_kernel(const conf::Config& config, TakeOver take_over) 
     return done;
   }
   kni::ConntrackSink sink(*adapter->sink, std::move(*conntrack), warn_line);
-  publish::Publisher publisher(publisher_options(config),
-                               {{.sink = &sink,
-                                 .min_sync_period = config.min_sync_period.value_or(kMinSyncPeriod),
-                                 .sync_period = config.sync_period,
-                                 .resync_period = config.sync_period}},
-                               nullptr);
+  publish::Publisher publisher(publisher_options(config), {kernel_slot(config, sink)}, nullptr);
   const PublisherStop stop_publisher{publisher};
   kni::MirrorEvents events;
   events.addresses = [&](const auto& addresses) {

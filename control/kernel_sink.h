@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 
 #include "conf/config.h"
 #include "dataplane/core/metrics.h"
@@ -22,6 +23,8 @@ struct KernelSinkOptions {
   std::chrono::milliseconds sync_period{30000};
   TakeOver take_over = TakeOver::kNothing;
   conf::IptablesConfig iptables;  ///< mode iptables
+  /// Beside workers (host-mode): the begin of their taps' names; empty: the kernel forwards all.
+  std::string taps;
 };
 
 /// The adapter of a kernel mode. Errors: one line; the kernel cannot be asked, a right is missing,

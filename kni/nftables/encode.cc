@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "kni/nftables/encode_rule.h"
+#include "kni/nftables/layout.h"
 #include "kni/nftables/set_user_data.h"
 
 namespace sluice::kni::nft {
@@ -17,10 +18,6 @@ namespace {
 
 constexpr std::size_t kScratch = 128 * 1024;      // beyond any single message of libnftnl
 constexpr std::size_t kMostElements = 60'000;     // bytes of one list; a nest's length has 16 bits
-constexpr std::uint32_t kMostRemembered = 65536;  // sources of one endpoint
-constexpr std::uint32_t kLeastRemembered = 1024;
-constexpr std::size_t kRememberingBytes = 64 << 20;     // for the tables of all such sets together
-constexpr std::size_t kBytesPerSource = 16;             // two pointers a source, at most
 constexpr std::uint32_t kNoVerdictLength = 0xffffff00;  // NFT_DATA_VERDICT
 
 struct FreeChain {
@@ -46,6 +43,7 @@ std::uint32_t type_number(Field field, core::Family family) {
       return family == core::Family::kIpv4 ? 7 : 8;
     case Field::kProtocol:
       return 12;
+    case Field::kSport:
     case Field::kDport:
       return 13;
     case Field::kSlot:
@@ -56,12 +54,8 @@ std::uint32_t type_number(Field field, core::Family family) {
 
 class Encoder {
  public:
-  Encoder(Batch& batch, const Plan& plan, std::uint32_t remembered)
-      : batch_(batch),
-        plan_(plan),
-        family_(plan.family),
-        scratch_(kScratch),
-        remembered_(remembered) {}
+  Encoder(Batch& batch, const Plan& plan)
+      : batch_(batch), plan_(plan), family_(plan.family), scratch_(kScratch) {}
 
   void encode() {
     for (const std::string* chain : plan_.emptied) {
@@ -122,7 +116,7 @@ class Encoder {
       nftnl_set_set_u32(s, NFTNL_SET_DATA_LEN,
                         static_cast<std::uint32_t>(key_size(value, family_)));
     } else if (spec.kind == SetSpec::Kind::kTimeoutSet) {
-      nftnl_set_set_u32(s, NFTNL_SET_DESC_SIZE, remembered_);
+      nftnl_set_set_u32(s, NFTNL_SET_DESC_SIZE, kMostRemembered);
     } else if (spec.kind == SetSpec::Kind::kIntervalSet) {
       std::vector<std::uint8_t> parts;
       for (const Field field : spec.key) {
@@ -212,7 +206,6 @@ class Encoder {
   const Plan& plan_;
   core::Family family_;
   std::vector<char> scratch_;
-  std::uint32_t remembered_;
   std::uint32_t set_id_ = 0;
 };
 
@@ -254,17 +247,25 @@ void encode_table_end(Batch& batch, core::Family family, const std::string& name
   batch.end();
 }
 
-std::uint32_t remembered_sources(std::size_t remembering) noexcept {
-  std::uint32_t sources = kMostRemembered;
-  while (sources > kLeastRemembered &&
-         sources * kBytesPerSource * remembering > kRememberingBytes) {
-    sources /= 2;
+void encode_forgetting(Batch& batch, core::Family family, const std::vector<std::string>& keys) {
+  const std::string set = names::kAffinity;
+  const SetSpec spec = affinity_set();
+  Elements elements;
+  for (const std::string& key : keys) {
+    elements[key];
   }
-  return sources;
+  Plan plan;
+  plan.family = family;
+  Plan::ElementChange change{&set, &spec, {}};
+  for (const auto& element : elements) {
+    change.elements.push_back(&element);
+  }
+  plan.removed.push_back(std::move(change));
+  encode(batch, plan);
 }
 
-void encode(Batch& batch, const Plan& plan, std::size_t remembering) {
-  Encoder(batch, plan, remembered_sources(remembering)).encode();
+void encode(Batch& batch, const Plan& plan) {
+  Encoder(batch, plan).encode();
 }
 
 }  // namespace sluice::kni::nft

@@ -111,15 +111,30 @@ class Writer {
     nat(NFT_REG_1, NFT_REG_2, NF_NAT_RANGE_PROTO_SPECIFIED);
   }
   void operator()(const Remember& s) {
-    load(Field::kSaddr, 0);
+    load_remembered(s.number);
     nftnl_expr* e = add("dynset");
     nftnl_expr_set_u32(e, NFTNL_EXPR_DYNSET_OP, NFT_DYNSET_OP_UPDATE);
     nftnl_expr_set_u32(e, NFTNL_EXPR_DYNSET_SREG_KEY, NFT_REG_1);
     nftnl_expr_set_str(e, NFTNL_EXPR_DYNSET_SET_NAME, s.set.c_str());
     nftnl_expr_set_u64(e, NFTNL_EXPR_DYNSET_TIMEOUT, std::uint64_t{s.seconds} * 1000);
   }
-  void operator()(const Masquerade&) {
-    nftnl_expr_set_u32(add("masq"), NFTNL_EXPR_MASQ_FLAGS, NF_NAT_RANGE_PROTO_RANDOM_FULLY);
+  void operator()(const Recall& s) {
+    load_remembered(s.number);
+    lookup(s.set);
+  }
+  void operator()(const Masquerade& s) {
+    if (s.ports) {
+      const std::uint16_t first = htons(s.ports->first);
+      const std::uint16_t last = htons(s.ports->last);
+      immediate(NFT_REG_1, &first, sizeof(first));
+      immediate(NFT_REG_2, &last, sizeof(last));
+    }
+    nftnl_expr* e = add("masq");
+    if (s.ports) {
+      nftnl_expr_set_u32(e, NFTNL_EXPR_MASQ_REG_PROTO_MIN, NFT_REG_1);
+      nftnl_expr_set_u32(e, NFTNL_EXPR_MASQ_REG_PROTO_MAX, NFT_REG_2);
+    }
+    nftnl_expr_set_u32(e, NFTNL_EXPR_MASQ_FLAGS, NF_NAT_RANGE_PROTO_RANDOM_FULLY);
   }
   void operator()(const Count&) { add("counter"); }
   void operator()(const Reject&) {
@@ -148,8 +163,9 @@ class Writer {
       return;
     }
     nftnl_expr* e = add("payload");
-    const bool transport = field == Field::kDport;
-    const std::uint32_t offset = transport                ? 2
+    const bool transport = field == Field::kDport || field == Field::kSport;
+    const std::uint32_t offset = field == Field::kDport   ? 2
+                                 : field == Field::kSport ? 0
                                  : field == Field::kSaddr ? (v4 ? 12 : 8)
                                                           : (v4 ? 16 : 24);
     nftnl_expr_set_u32(e, NFTNL_EXPR_PAYLOAD_DREG, register_at(word));
@@ -184,18 +200,29 @@ class Writer {
     nftnl_expr_set_u32(e, NFTNL_EXPR_NG_OFFSET, offset);
   }
 
+  /// Key of a set that remembers: source and number.
+  void load_remembered(std::uint32_t number) {
+    load(Field::kSaddr, 0);
+    random(register_at(static_cast<std::uint32_t>(padded_size(Field::kSaddr, family_) / 4)), 1,
+           number);
+  }
+
   void pick(const Pick& p, std::uint32_t word) {
     if (p.kind == Pick::Kind::kRandom) {
       random(register_at(word), p.modulus, p.offset);
       return;
     }
     load(Field::kSaddr, kScratchWord);
+    std::size_t hashed = padded_size(Field::kSaddr, family_);
+    if (p.kind == Pick::Kind::kSourcePortHash) {
+      load(Field::kSport, kScratchWord + static_cast<std::uint32_t>(hashed / 4));
+      hashed += padded_size(Field::kSport, family_);
+    }
     nftnl_expr* e = add("hash");
     nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_TYPE, NFT_HASH_JENKINS);
     nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_SREG, register_at(kScratchWord));
     nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_DREG, register_at(word));
-    nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_LEN,
-                       static_cast<std::uint32_t>(field_size(Field::kSaddr, family_)));
+    nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_LEN, static_cast<std::uint32_t>(hashed));
     nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_MODULUS, p.modulus);
     nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_OFFSET, p.offset);
     nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_SEED, kHashSeed);

@@ -66,9 +66,9 @@ class Reader {
   /// set of ours has.
   [[nodiscard]] SetSpec spec_of(const std::string& name, const Attributes& a) const {
     const auto found = node_sets().find(name);
-    const SetSpec wanted = found != node_sets().end()
-                               ? found->second
-                               : SetSpec{SetSpec::Kind::kTimeoutSet, {Field::kSaddr}};
+    const SetSpec wanted = found != node_sets().end() ? found->second
+                           : name == names::kAffinity  ? affinity_set()
+                                                       : SetSpec{};
     const bool same = a.u32(NFTA_SET_FLAGS) == set_flags(wanted.kind) &&
                       a.u32(NFTA_SET_KEY_TYPE) == key_type(wanted.key, family_) &&
                       a.u32(NFTA_SET_KEY_LEN) == key_size(wanted.key, family_);
@@ -231,7 +231,52 @@ class NetlinkKernel : public Kernel {
   CommitResult commit(const Batch& batch) override { return socket_.commit(batch); }
   Events take_events() override { return listener_.take_events(socket_.port()); }
 
+  core::Result<bool> forget(const std::function<bool(std::uint32_t)>& gone) override {
+    CommitResult result;
+    for (int i = 0; i < kTries; ++i) {
+      Batch batch(std::nullopt);
+      std::size_t count = 0;
+      for (const Family f : kFamilies) {
+        const std::vector<std::string> keys = remembered(f, gone);
+        count += keys.size();
+        encode_forgetting(batch, f, keys);
+      }
+      batch.finish();
+      result = count == 0 ? CommitResult{} : commit(batch);
+      if (result.error != ENOENT) {  // else one of them ended by itself: all stay
+        return result.error == 0 ? core::Result<bool>(count != 0)
+                                 : tl::make_unexpected(core::Error{describe(result)});
+      }
+    }
+    return tl::make_unexpected(core::Error{describe(result)});
+  }
+
  private:
+  /// Keys of one family whose number is `gone`, but for those about to end.
+  std::vector<std::string> remembered(Family f, const std::function<bool(std::uint32_t)>& gone) {
+    constexpr std::uint64_t kSoon = 2000;  // ms
+    std::vector<std::string> keys;
+    const auto take = [&](std::uint16_t, std::string_view bytes) {
+      const Attributes element(bytes);
+      const std::string_view key = element.nest(NFTA_SET_ELEM_KEY).find(NFTA_DATA_VALUE);
+      std::uint32_t number = 0;
+      if (key.size() <= sizeof(number)) {
+        return;
+      }
+      std::memcpy(&number, key.data() + key.size() - sizeof(number), sizeof(number));
+      if (element.u64(NFTA_SET_ELEM_EXPIRATION) > kSoon && gone(number)) {
+        keys.emplace_back(key);
+      }
+    };
+    const std::string which = text_attribute(NFTA_SET_ELEM_LIST_TABLE, kTable) +
+                              text_attribute(NFTA_SET_ELEM_LIST_SET, names::kAffinity);
+    (void)socket_.request(NFT_MSG_GETSETELEM, family_number(f), NLM_F_DUMP, which,
+                          [&](std::uint8_t, const Attributes& a) {
+                            a.nest(NFTA_SET_ELEM_LIST_ELEMENTS).for_each(take);
+                          });  // no such set: nothing is remembered
+    return keys;
+  }
+
   template <class Ask>
   static int again(Ask ask) {
     int rc = ask();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,6 +56,8 @@ class Kernel {
   virtual core::Result<Rulesets> read() = 0;
   virtual core::Result<Refusals> refusals() = 0;
   virtual CommitResult commit(const Batch& batch) = 0;
+  /// Removes what is remembered under numbers that are `gone`. @return whether that was a commit.
+  virtual core::Result<bool> forget(const std::function<bool(std::uint32_t)>& gone) = 0;
   virtual Events take_events() = 0;
 };
 

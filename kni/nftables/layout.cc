@@ -45,25 +45,40 @@ class Writer {
   Ruleset& ruleset_;
 };
 
-void add_hooks(Writer& w) {
-  const auto jump = [](const char* chain) { return Go{chain, true}; };
+/// What a rule of a hook that sees arriving packets begins with.
+std::vector<Statement> arriving(const Scope& scope, std::vector<Statement> rest) {
+  if (!scope.taps.empty()) {
+    rest.insert(rest.begin(), IngressIs{scope.taps, true, true});
+  }
+  return rest;
+}
+
+Go jump(const char* chain) {
+  return {chain, true};
+}
+
+void add_firewall_hooks(Writer& w, const Scope& scope) {
   w.base("filter-prerouting-pre-dnat", "filter", NF_INET_PRE_ROUTING, kBeforeDnat);
   w.base("filter-output-pre-dnat", "filter", NF_INET_LOCAL_OUT, kBeforeDnat);
-  for (const char* chain : {"filter-prerouting-pre-dnat", "filter-output-pre-dnat"}) {
-    w.rule(chain, {CtStateNew{}, jump("firewall-check")});
-  }
+  w.rule("filter-prerouting-pre-dnat",
+         arriving(scope, {CtStateNew{}, jump("firewall-check")}));
+  w.rule("filter-output-pre-dnat", {CtStateNew{}, jump("firewall-check")});
+}
+
+void add_hooks(Writer& w, const Scope& scope) {
+  add_firewall_hooks(w, scope);
   w.base("nat-prerouting", "nat", NF_INET_PRE_ROUTING, kDnat);
   w.base("nat-output", "nat", NF_INET_LOCAL_OUT, kDnat);
-  w.rule("nat-prerouting", {jump("services")});
+  w.rule("nat-prerouting", arriving(scope, {jump("services")}));
   w.rule("nat-output", {jump("services")});
   w.base("filter-input", "filter", NF_INET_LOCAL_IN, kFilter);
-  w.rule("filter-input", {CtStateNew{}, jump("nodeport-endpoints-check")});
-  w.rule("filter-input", {CtStateNew{}, jump("service-endpoints-check")});
+  w.rule("filter-input", arriving(scope, {CtStateNew{}, jump("nodeport-endpoints-check")}));
+  w.rule("filter-input", arriving(scope, {CtStateNew{}, jump("service-endpoints-check")}));
   w.base("filter-forward", "filter", NF_INET_FORWARD, kFilter);
   w.base("filter-output", "filter", NF_INET_LOCAL_OUT, kFilter);
-  for (const char* chain : {"filter-forward", "filter-output"}) {
-    w.rule(chain, {CtStateNew{}, jump("service-endpoints-check")});
-    w.rule(chain, {CtStateNew{}, jump("cluster-ips-check")});
+  for (const char* check : {"service-endpoints-check", "cluster-ips-check"}) {
+    w.rule("filter-forward", arriving(scope, {CtStateNew{}, jump(check)}));
+    w.rule("filter-output", {CtStateNew{}, jump(check)});
   }
   w.base("nat-postrouting", "nat", NF_INET_POST_ROUTING, kSnat);
   w.rule("nat-postrouting", {jump("masquerading")});
@@ -110,13 +125,30 @@ void add_checks(Writer& w, const core::NodePart& node, Family family) {
 }
 
 /// P-9.
-void add_masquerading(Writer& w, const core::NodePart& node) {
-  w.rule("masquerading", {MarkHas{node.mark_bit}, MarkClear{node.mark_bit}, Masquerade{}});
-  w.rule("masquerading", {CtStatusDnat{},
-                          InSet{{Field::kSaddr, Field::kDaddr, Field::kProtocol, Field::kDport},
-                                names::kHairpin,
-                                false},
-                          Masquerade{}});
+void add_masquerading(Writer& w, const core::NodePart& node, std::optional<PortRange> ports) {
+  const auto marked = [&](std::vector<Statement> match, Masquerade how) {
+    match.insert(match.begin(), MarkHas{node.mark_bit});
+    match.insert(match.end(), {MarkClear{node.mark_bit}, how});
+    w.rule("masquerading", std::move(match));
+  };
+  const auto hairpin = [&](std::vector<Statement> match, Masquerade how) {
+    match.insert(match.end(),
+                 {CtStatusDnat{},
+                  InSet{{Field::kSaddr, Field::kDaddr, Field::kProtocol, Field::kDport},
+                        names::kHairpin,
+                        false},
+                  how});
+    w.rule("masquerading", std::move(match));
+  };
+  if (ports) {
+    using core::Protocol;
+    for (const Protocol p : {Protocol::kTcp, Protocol::kUdp, Protocol::kSctp}) {
+      marked({ProtocolIs{p}}, {ports});
+      hairpin({ProtocolIs{p}}, {ports});
+    }
+  }
+  marked({}, {});
+  hairpin({}, {});
 }
 
 /// The shape that takes the first slot of the same list.
@@ -188,15 +220,19 @@ std::optional<Statement> pod_local(const core::LocalDetector& detector, bool neg
   return std::nullopt;
 }
 
-Ruleset render_node(const core::NodePart& node, Family family) {
+SetSpec affinity_set() {
+  return {SetSpec::Kind::kTimeoutSet, {Field::kSaddr, Field::kSlot}};
+}
+
+Ruleset render_node(const core::NodePart& node, Family family, const Scope& scope) {
   Ruleset ruleset;
   ruleset.family = family;
   Writer w(ruleset);
   ruleset.sets = node_sets();
-  add_hooks(w);
+  add_hooks(w, scope);
   add_services(w, node, family);
   add_checks(w, node, family);
-  add_masquerading(w, node);
+  add_masquerading(w, node, scope.taps.empty() ? std::nullopt : masquerade_ports(node, family));
   for (const auto& [name, spec] : ruleset.sets) {
     ruleset.elements[name];
   }
@@ -228,7 +264,9 @@ std::string chain_name(const Shape& shape) {
   std::string name = shape.node_port ? "n" : "";
   const auto n = std::to_string(shape.cluster);
   const auto m = std::to_string(shape.local);
-  const std::string hash = shape.pick == Pick::Kind::kSourceHash ? "s-" : "-";
+  const std::string hash = shape.pick == Pick::Kind::kSourceHash       ? "s-"
+                           : shape.pick == Pick::Kind::kSourcePortHash ? "t-"
+                                                                       : "-";
   switch (shape.kind) {
     case Kind::kCluster:
       return name + "c" + hash + n;

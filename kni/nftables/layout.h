@@ -32,7 +32,11 @@ namespace sluice::kni::nft {
 //
 // A Service with session affinity has chains of its own (section 12): first one rule per candidate
 // "source remembered there", then a uniform choice; each endpoint has a chain that remembers the
-// source in the endpoint's own set and translates.
+// source under the endpoint's number and translates. All share one set of (source . number), there
+// while a Service has affinity: the kernel finds sets by walking their list.
+//
+// Beside workers (Scope) the same rules see what begins on the host only: processes and pods. What
+// comes in by a port's tap was decided by a worker, and masquerading keeps off the workers' ports.
 
 namespace names {
 inline constexpr const char* kClusterIps = "cluster-ips";
@@ -46,17 +50,27 @@ inline constexpr const char* kEmptyNodePorts = "no-endpoint-nodeports";
 inline constexpr const char* kFirewalled = "firewall-ips";
 inline constexpr const char* kAllowed = "firewall-allowed";
 inline constexpr const char* kHairpin = "hairpin-connections";
+inline constexpr const char* kAffinity = "affinity-sources";
 inline constexpr const char* kReject = "reject-chain";
 inline constexpr const char* kDrop = "drop-chain";
 }  // namespace names
 
 inline constexpr std::uint32_t kLocalSlots = 65536;
 
+/// What the rules are for.
+struct Scope {
+  /// Beside workers: the begin of their taps' names; empty: the kernel forwards everything.
+  std::string taps;
+};
+/// Sources that endpoints remember: source . number.
+[[nodiscard]] SetSpec affinity_set();
+
 /// The containers that every node has, by name.
 [[nodiscard]] const std::map<std::string, SetSpec>& node_sets();
 
 /// Base chains, containers and the rules that every node has; no elements but the node's.
-[[nodiscard]] Ruleset render_node(const core::NodePart& node, core::Family family);
+[[nodiscard]] Ruleset render_node(const core::NodePart& node, core::Family family,
+                                  const Scope& scope = {});
 
 /// Whether rules (and not only elements) follow from what differs between two node parts.
 [[nodiscard]] bool rules_differ(const core::NodePart& before, const core::NodePart& after,

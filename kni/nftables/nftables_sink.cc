@@ -18,17 +18,6 @@ namespace {
 constexpr int kTriesWithGeneration = 2;
 const std::vector<core::Unsupported> kNothing;
 
-/// Sets that rules fill.
-std::size_t remembering_sets(const nft::Rulesets& rulesets) {
-  std::size_t count = 0;
-  for (const nft::Ruleset* ruleset : {&rulesets.v4, &rulesets.v6}) {
-    for (const auto& [name, spec] : ruleset->sets) {
-      count += spec.kind == nft::SetSpec::Kind::kTimeoutSet ? 1 : 0;
-    }
-  }
-  return count;
-}
-
 }  // namespace
 
 NftablesSink::NftablesSink(std::unique_ptr<nft::Kernel> kernel, Options options)
@@ -147,17 +136,16 @@ Result<bool> NftablesSink::write_all(const nft::Rendered& wanted, bool with_gene
     }
   }
   generation_ = *generation;
-  return send(v4, v6, remembering_sets(wanted.rulesets), with_generation);
+  return send(v4, v6, with_generation);
 }
 
 /// Both tables and what the plans say, as one transaction. @param last  it brings them into effect.
 nft::Batch NftablesSink::make_batch(const nft::Plan& v4, const nft::Plan& v6,
-                                    std::size_t remembering, bool with_generation,
-                                    bool last) const {
+                                    bool with_generation, bool last) const {
   nft::Batch batch(with_generation ? std::optional(generation_) : std::nullopt);
   for (const nft::Plan* plan : {&v4, &v6}) {
     nft::encode_table(batch, plan->family);
-    nft::encode(batch, *plan, remembering);
+    nft::encode(batch, *plan);
     for (const std::string& other : last ? options_.replaces : std::vector<std::string>{}) {
       nft::encode_table(batch, plan->family, other);  // so that there is one to remove
       nft::encode_table_end(batch, plan->family, other);
@@ -168,23 +156,21 @@ nft::Batch NftablesSink::make_batch(const nft::Plan& v4, const nft::Plan& v6,
 }
 
 /// New chains first, unless there is nothing yet; then everything else.
-Result<bool> NftablesSink::send(nft::Plan v4, nft::Plan v6, std::size_t remembering,
-                                bool with_generation) {
+Result<bool> NftablesSink::send(nft::Plan v4, nft::Plan v6, bool with_generation) {
   partly_sent_ = false;
   const bool fresh = handles_ == nft::TableHandles{};
   if (!fresh) {
     const nft::Plan first4 = nft::take_first(v4);
     const nft::Plan first6 = nft::take_first(v6);
     if (!first4.empty() || !first6.empty()) {
-      const auto done = commit(
-          make_batch(first4, first6, remembering, with_generation, false), generation_);
+      const auto done = commit(make_batch(first4, first6, with_generation, false), generation_);
       if (!done || !*done) {
         return done;
       }
       partly_sent_ = true;
     }
   }
-  auto done = commit(make_batch(v4, v6, remembering, with_generation, true), generation_);
+  auto done = commit(make_batch(v4, v6, with_generation, true), generation_);
   if (done && *done) {
     options_.replaces.clear();
   }
@@ -192,7 +178,7 @@ Result<bool> NftablesSink::send(nft::Plan v4, nft::Plan v6, std::size_t remember
 }
 
 Result<void> NftablesSink::sync_all(const core::ForwardingTable& table) {
-  nft::Rendered wanted = nft::render(table);
+  nft::Rendered wanted = nft::render(table, options_.scope);
   Result<bool> done = false;
   for (int i = 0; done && !*done && i < kTriesWithGeneration; ++i) {
     done = write_all(wanted, true);
@@ -213,7 +199,7 @@ Result<void> NftablesSink::sync_all(const core::ForwardingTable& table) {
   handles_ = *handles;
   suspect_since_.reset();
   shares_ = std::move(wanted.shares);
-  remembering_ = remembering_sets(wanted.rulesets);
+  forget([&](std::uint32_t number) { return !wanted.memories.contains(number); });
   const nft::UnsupportedBySlot before = std::exchange(unsupported_, std::move(wanted.unsupported));
   for (const auto& [slot, lines] : unsupported_) {
     const auto found = before.find(slot);
@@ -230,13 +216,11 @@ Result<bool> NftablesSink::write_change(const nft::RenderedChange& change) {
   if (v4.empty() && v6.empty()) {
     return true;
   }
-  const std::size_t remembering =
-      remembering_ + remembering_sets(change.after) - remembering_sets(change.before);
-  return send(v4, v6, remembering, true);
+  return send(v4, v6, true);
 }
 
 Result<void> NftablesSink::sync_change(const core::ForwardingTable& table) {
-  nft::RenderedChange change = nft::render_change(*in_force_, table, shares_);
+  nft::RenderedChange change = nft::render_change(*in_force_, table, shares_, options_.scope);
   Result<bool> done = write_change(change);
   if (done && !*done) {
     // Others committed just now: once more, if our tables are still the same ones.
@@ -254,8 +238,9 @@ Result<void> NftablesSink::sync_change(const core::ForwardingTable& table) {
   }
   const bool whole = change.whole;
   nft::merge(shares_, change);
-  remembering_ += remembering_sets(change.after);
-  remembering_ -= remembering_sets(change.before);
+  if (!change.forgotten.empty()) {
+    forget([&](std::uint32_t number) { return change.forgotten.contains(number); });
+  }
   for (auto& [slot, lines] : change.unsupported) {
     const auto found = unsupported_.find(slot);
     tell(found == unsupported_.end() ? kNothing : found->second, lines);
@@ -270,6 +255,17 @@ Result<void> NftablesSink::sync_change(const core::ForwardingTable& table) {
   std::erase_if(unsupported_, [](const auto& item) { return item.second.empty(); });
   ++counters_.partial_syncs;
   return {};
+}
+
+/// Sources that nobody asks about any more. A failure is told and leaves them to their
+/// time-out.
+void NftablesSink::forget(const std::function<bool(std::uint32_t)>& gone) {
+  const auto forgotten = kernel_->forget(gone);
+  if (forgotten) {
+    generation_ += *forgotten ? 1 : 0;
+  } else if (options_.warn) {
+    options_.warn(forgotten.error().message);
+  }
 }
 
 Result<void> NftablesSink::cleanup() {

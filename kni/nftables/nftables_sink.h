@@ -47,6 +47,7 @@ class NftablesSink : public core::TableSink, public core::MetricSource {
   struct Options {
     /// Longest time after which a foreign commit is followed by a look at our tables.
     std::chrono::milliseconds verify_within{30000};
+    nft::Scope scope;
     /// Tables of another proxy, by name, in both families: they go in the transaction that brings
     /// ours into effect for the first time. They may be absent.
     std::vector<std::string> replaces;
@@ -76,11 +77,10 @@ class NftablesSink : public core::TableSink, public core::MetricSource {
   core::Result<bool> write_all(const nft::Rendered& wanted, bool with_generation);
   core::Result<bool> write_change(const nft::RenderedChange& change);
   core::Result<bool> commit(const nft::Batch& batch, std::uint32_t generation);
-  core::Result<bool> send(nft::Plan v4, nft::Plan v6, std::size_t remembering,
-                          bool with_generation);
+  core::Result<bool> send(nft::Plan v4, nft::Plan v6, bool with_generation);
   [[nodiscard]] nft::Batch make_batch(const nft::Plan& v4, const nft::Plan& v6,
-                                      std::size_t remembering, bool with_generation,
-                                      bool last) const;
+                                      bool with_generation, bool last) const;
+  void forget(const std::function<bool(std::uint32_t)>& gone);
   void suspect();
   void tell(const std::vector<core::Unsupported>& before,
             const std::vector<core::Unsupported>& now) const;
@@ -92,7 +92,6 @@ class NftablesSink : public core::TableSink, public core::MetricSource {
   core::SyncDurations durations_;
   core::TablePtr in_force_;  ///< null: unknown
   nft::SharesOfBoth shares_;
-  std::size_t remembering_ = 0;  ///< sets that rules fill
   nft::UnsupportedBySlot unsupported_;
   nft::TableHandles handles_;
   std::uint32_t generation_ = 0;  ///< of the kernel after our last look or commit

@@ -21,11 +21,11 @@ void add_own(Ruleset& ruleset, ServicePieces& pieces) {
     ruleset.elements[e.set].insert_or_assign(std::move(e.key), std::move(e.value));
   }
   ruleset.chains.merge(pieces.chains);
-  ruleset.sets.merge(pieces.sets);
 }
 
 /// Everything of one side of a change, counted.
 struct Touched {
+  int affinity = 0;
   std::map<Shape, int> shapes;
   std::unordered_map<std::string, int> hairpins;
 };
@@ -37,13 +37,16 @@ class Collector {
   Collector(const ForwardingTable& table, int sign, Touched& v4, Touched& v6)
       : table_(table), sign_(sign), v4_(v4), v6_(v6) {}
 
-  void add(ServiceSlot slot, Rulesets& rulesets, UnsupportedBySlot* unsupported) {
+  /// @return the numbers under which its endpoints remember.
+  std::vector<std::uint32_t> add(ServiceSlot slot, Rulesets& rulesets,
+                                 UnsupportedBySlot* unsupported) {
     const core::ServicePort* service = table_.service(slot);
     if (service == nullptr) {
-      return;
+      return {};
     }
     ServicePieces pieces = render_service(table_, slot);
     Touched& touched = service->family == Family::kIpv4 ? v4_ : v6_;
+    touched.affinity += service->affinity_seconds != 0 ? sign_ : 0;
     for (const Shape& shape : pieces.shapes) {
       touched.shapes[shape] += sign_;
     }
@@ -54,6 +57,7 @@ class Collector {
       (*unsupported)[slot] = std::move(pieces.unsupported);
     }
     add_own(rulesets.of(service->family), pieces);
+    return std::move(pieces.memories);
   }
 
  private:
@@ -89,6 +93,10 @@ void count_shared(const Touched& touched, const Shares& old, Shares& changed,
   const auto next = [](std::uint32_t was, int by) {
     return static_cast<std::uint32_t>(static_cast<int>(was) + by);
   };
+  changed.affinity = next(old.affinity, touched.affinity);
+  if ((old.affinity == 0) != (changed.affinity == 0)) {
+    (changed.affinity == 0 ? before : after).sets[names::kAffinity] = affinity_set();
+  }
   for (const auto& [shape, by] : touched.shapes) {
     const auto found = old.shapes.find(shape);
     const std::uint32_t was = found == old.shapes.end() ? 0 : found->second;
@@ -144,10 +152,15 @@ bool rules_differ_anywhere(const core::NodePart& before, const core::NodePart& a
 
 /// The node's rules changed, so every rule may have: both tables whole.
 RenderedChange whole_change(const ForwardingTable& before, const ForwardingTable& after,
-                            const SharesOfBoth& shares) {
+                            const SharesOfBoth& shares, const Scope& scope) {
   RenderedChange change;
-  change.before = render(before).rulesets;
-  Rendered now = render(after);
+  Rendered was = render(before, scope);
+  change.before = std::move(was.rulesets);
+  Rendered now = render(after, scope);
+  change.forgotten = std::move(was.memories);
+  for (const std::uint32_t number : now.memories) {
+    change.forgotten.erase(number);
+  }
   change.after = std::move(now.rulesets);
   change.shares = std::move(now.shares);
   change.unsupported = std::move(now.unsupported);
@@ -158,18 +171,20 @@ RenderedChange whole_change(const ForwardingTable& before, const ForwardingTable
 
 }  // namespace
 
-Rendered render(const ForwardingTable& table) {
+Rendered render(const ForwardingTable& table, const Scope& scope) {
   Rendered out;
   Touched touched[2];
   Collector collector(table, 1, touched[0], touched[1]);
   for (const Family f : kFamilies) {
-    out.rulesets.of(f) = render_node(table.node(), f);
+    out.rulesets.of(f) = render_node(table.node(), f, scope);
     for (const char* map : {names::kServiceIps, names::kServiceEndpoints}) {
       out.rulesets.of(f).elements[map].reserve(table.frontend_count());
     }
   }
   for (std::uint32_t i = 0; i < table.slot_limit(); ++i) {
-    collector.add(static_cast<ServiceSlot>(i), out.rulesets, &out.unsupported);
+    const auto memories =
+        collector.add(static_cast<ServiceSlot>(i), out.rulesets, &out.unsupported);
+    out.memories.insert(memories.begin(), memories.end());
   }
   for (const Family f : kFamilies) {
     Ruleset none;
@@ -181,10 +196,10 @@ Rendered render(const ForwardingTable& table) {
 }
 
 RenderedChange render_change(const ForwardingTable& before, const ForwardingTable& after,
-                             const SharesOfBoth& shares) {
+                             const SharesOfBoth& shares, const Scope& scope) {
   const core::TableDiff diff = core::diff(before, after);
   if (diff.node_changed && rules_differ_anywhere(before.node(), after.node())) {
-    return whole_change(before, after, shares);
+    return whole_change(before, after, shares, scope);
   }
   RenderedChange change;
   Touched touched[2];
@@ -192,8 +207,10 @@ RenderedChange render_change(const ForwardingTable& before, const ForwardingTabl
   Collector is(after, 1, touched[0], touched[1]);
   for (const ServiceSlot slot : touched_slots(diff, before, after)) {
     change.unsupported[slot];
-    was.add(slot, change.before, nullptr);
-    is.add(slot, change.after, &change.unsupported);
+    const auto remembered = was.add(slot, change.before, nullptr);
+    if (is.add(slot, change.after, &change.unsupported).empty()) {
+      change.forgotten.insert(remembered.begin(), remembered.end());
+    }
   }
   for (const Family f : kFamilies) {
     count_shared(touched[f == Family::kIpv4 ? 0 : 1], shares.of(f), change.shares.of(f),
@@ -212,6 +229,7 @@ void merge(SharesOfBoth& shares, RenderedChange& change) {
     return;
   }
   for (const Family f : kFamilies) {
+    shares.of(f).affinity = change.shares.of(f).affinity;
     for (const auto& [shape, count] : change.shares.of(f).shapes) {
       shares.of(f).shapes[shape] = count;
       if (count == 0 && !picks(shape)) {

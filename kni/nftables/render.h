@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace sluice::kni::nft {
 /// How many service ports use what is shared. A shape that picks and is not used any more is here
 /// with 0 and keeps its chain until the next whole sync: making one anew costs a walk of the map.
 struct Shares {
+  std::uint32_t affinity = 0;  ///< service ports with session affinity: the set is there
   std::map<Shape, std::uint32_t> shapes;
   std::unordered_map<std::string, std::uint32_t> hairpins;
 };
@@ -42,12 +44,16 @@ struct SharesOfBoth {
 /// By service port; those with nothing to say are absent.
 using UnsupportedBySlot = std::map<core::ServiceSlot, std::vector<core::Unsupported>>;
 
+/// Numbers under which sources are remembered.
+using Memories = std::unordered_set<std::uint32_t>;
+
 struct Rendered {
   Rulesets rulesets;
   SharesOfBoth shares;
   UnsupportedBySlot unsupported;
+  Memories memories;  ///< in use
 };
-[[nodiscard]] Rendered render(const core::ForwardingTable& table);
+[[nodiscard]] Rendered render(const core::ForwardingTable& table, const Scope& scope = {});
 
 /// What differs: `before` and `after` hold the same parts of both rule sets and nothing else.
 struct RenderedChange {
@@ -56,11 +62,14 @@ struct RenderedChange {
   SharesOfBoth shares;            ///< of `after`: only counts that changed, or all
   bool whole = false;             ///< `shares` and `unsupported` are all there is
   UnsupportedBySlot unsupported;  ///< of touched service ports; empty: nothing to say any more
+  /// Of service ports that have no affinity any more: what is remembered goes with it.
+  Memories forgotten;
 };
 /// @param shares  of the table `before`.
 [[nodiscard]] RenderedChange render_change(const core::ForwardingTable& before,
                                            const core::ForwardingTable& after,
-                                           const SharesOfBoth& shares);
+                                           const SharesOfBoth& shares,
+                                           const Scope& scope = {});
 /// Brings counts up to date after a change has come into force.
 void merge(SharesOfBoth& shares, RenderedChange& change);
 

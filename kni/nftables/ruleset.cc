@@ -27,6 +27,7 @@ std::size_t field_size(Field field, core::Family family) noexcept {
       return family == core::Family::kIpv4 ? 4 : 16;
     case Field::kProtocol:
       return 1;
+    case Field::kSport:
     case Field::kDport:
       return 2;
     case Field::kSlot:

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "dataplane/core/fwd/masquerade_ports.h"
 #include "dataplane/core/net/address.h"
 
 namespace sluice::kni::nft {
@@ -19,13 +20,13 @@ namespace sluice::kni::nft {
 inline constexpr const char* kTable = "sluice";
 
 /// What a rule loads from a packet, or what a key is made of.
-enum class Field : std::uint8_t { kSaddr, kDaddr, kProtocol, kDport, kSlot };
+enum class Field : std::uint8_t { kSaddr, kDaddr, kProtocol, kSport, kDport, kSlot };
 
 enum class Side : std::uint8_t { kSaddr, kDaddr };
 
 /// How a candidate's slot is chosen: offset + (something mod modulus).
 struct Pick {
-  enum class Kind : std::uint8_t { kRandom, kSourceHash };
+  enum class Kind : std::uint8_t { kRandom, kSourceHash, kSourcePortHash };
   Kind kind = Kind::kRandom;
   std::uint32_t modulus = 1;  ///< >= 1
   std::uint32_t offset = 0;
@@ -81,12 +82,23 @@ struct DnatTo {
   core::IpAddress address;
   std::uint16_t port;  ///< host order
 };
-/// Remembers the source in a set for `seconds` from now on.
+/// Remembers the source under a number for `seconds` from now on, in a set of (source . number). The
+/// number is written as a random choice among one: a form that nft lists and loads, which it does
+/// not with constants inside keys.
 struct Remember {
   std::string set;
+  std::uint32_t number;
   std::uint32_t seconds;
 };
-struct Masquerade {};
+/// The source is remembered under a number.
+struct Recall {
+  std::string set;
+  std::uint32_t number;
+};
+using core::PortRange;
+struct Masquerade {
+  std::optional<PortRange> ports;  ///< only behind a match of a protocol that has ports
+};
 struct Count {};
 struct Reject {};
 struct Drop {};
@@ -96,7 +108,7 @@ struct Go {
 };
 using Statement = std::variant<CtStateNew, CtStatusDnat, FibLocal, InPrefix, IngressIs, ProtocolIs,
                                OneIn, MarkHas, MarkSet, MarkClear, InSet, VerdictMap, DnatMap,
-                               DnatTo, Remember, Masquerade, Count, Reject, Drop, Go>;
+                               DnatTo, Remember, Recall, Masquerade, Count, Reject, Drop, Go>;
 
 /// Rules are equal when their digests are: a hash of the text, kept by the kernel as user data. One
 /// read back from the kernel has no statements.
@@ -132,6 +144,9 @@ struct SetSpec {
   std::vector<Field> key;
   bool operator==(const SetSpec&) const = default;
 };
+
+/// Entries of a set that rules fill; the kernel takes 16 bytes for each at once.
+inline constexpr std::uint32_t kMostRemembered = 524288;
 
 /// Value of an element, beside its key. Strings of bytes as the kernel has them.
 struct ElementValue {

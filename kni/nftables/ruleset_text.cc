@@ -41,6 +41,8 @@ std::string field_text(core::Family family, Field field) {
       return ip(family) + " daddr";
     case Field::kProtocol:
       return "meta l4proto";
+    case Field::kSport:
+      return "th sport";
     case Field::kDport:
       return "th dport";
     case Field::kSlot:
@@ -60,11 +62,18 @@ std::string key_text(core::Family family, const std::vector<Field>& key) {
 std::string pick_text(core::Family family, const Pick& pick) {
   std::string out =
       pick.kind == Pick::Kind::kRandom ? "numgen random" : "jhash " + ip(family) + " saddr";
+  if (pick.kind == Pick::Kind::kSourcePortHash) {
+    out += " . th sport";
+  }
   out += " mod " + std::to_string(pick.modulus);
-  if (pick.kind == Pick::Kind::kSourceHash) {
+  if (pick.kind != Pick::Kind::kRandom) {
     out += " seed 0x51c1ce00";
   }
   return pick.offset == 0 ? out : out + " offset " + std::to_string(pick.offset);
+}
+
+std::string number_text(std::uint32_t number) {
+  return "numgen random mod 1 offset " + std::to_string(number);
 }
 
 std::string_view equal_text(bool negate) {
@@ -103,10 +112,16 @@ std::string statement_text(core::Family family, const Statement& statement) {
           },
           [](const DnatTo& s) { return "dnat to " + core::to_string(s.address, s.port); },
           [&](const Remember& s) {
-            return "update @" + s.set + " { " + f + " saddr timeout " + std::to_string(s.seconds) +
-                   "s }";
+            return "update @" + s.set + " { " + f + " saddr . " + number_text(s.number) +
+                   " timeout " + std::to_string(s.seconds) + "s }";
           },
-          [](const Masquerade&) -> std::string { return "masquerade fully-random"; },
+          [&](const Recall& s) { return f + " saddr . " + number_text(s.number) + " @" + s.set; },
+          [](const Masquerade& s) {
+            const std::string ports = s.ports ? "to :" + std::to_string(s.ports->first) + "-" +
+                                                    std::to_string(s.ports->last) + " "
+                                              : "";
+            return "masquerade " + ports + "fully-random";
+          },
           [](const Count&) -> std::string { return "counter"; },
           [](const Reject&) -> std::string { return "reject"; },
           [](const Drop&) -> std::string { return "drop"; },
@@ -131,6 +146,7 @@ class KeyReader {
                                    : core::IpAddress(core::Ipv6Address::load(at)));
       case Field::kProtocol:
         return std::string(core::protocol_name(static_cast<core::Protocol>(byte(0))));
+      case Field::kSport:
       case Field::kDport:
         return std::to_string(byte(0) << 8 | byte(1));
       case Field::kSlot:
@@ -191,7 +207,7 @@ std::string type_text(core::Family family, const SetSpec& spec) {
     case Kind::kTimeoutSet:
       break;
   }
-  return out + "; flags dynamic,timeout; size 65535;";
+  return out + "; flags dynamic,timeout; size " + std::to_string(kMostRemembered) + ";";
 }
 
 std::string set_text(const Ruleset& ruleset, const std::string& name, const SetSpec& spec) {

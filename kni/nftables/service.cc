@@ -25,13 +25,38 @@ bool marks_external(const core::ServicePort& s) {
   return s.masquerade_external || forwards_itself || s.mode == core::ForwardingMode::kFullNat;
 }
 
-Pick::Kind pick_of(SchedulerKind scheduler) {
-  return scheduler == SchedulerKind::kSh ? Pick::Kind::kSourceHash : Pick::Kind::kRandom;
+Pick::Kind pick_of(const core::ServicePort& s) {
+  if (s.scheduler != SchedulerKind::kSh && s.scheduler != SchedulerKind::kMh) {
+    return Pick::Kind::kRandom;
+  }
+  const bool with_port = (s.scheduler_flags & core::kSchedPort) != 0;
+  return with_port ? Pick::Kind::kSourcePortHash : Pick::Kind::kSourceHash;
+}
+
+bool can_schedule(SchedulerKind scheduler) {
+  static const std::vector<SchedulerKind> kCan = nftables_capabilities().schedulers;
+  return std::find(kCan.begin(), kCan.end(), scheduler) != kCan.end();
 }
 
 bool has_weights(SchedulerKind scheduler) {
   return scheduler == SchedulerKind::kWrandom || scheduler == SchedulerKind::kWrr ||
          scheduler == SchedulerKind::kSh;
+}
+
+Spread spread_of(SchedulerKind scheduler) {
+  if (scheduler == SchedulerKind::kMh) {
+    return Spread::kMaglev;
+  }
+  return has_weights(scheduler) ? Spread::kWeighted : Spread::kUniform;
+}
+
+/// FNV-1a: the same after a restart, so that what is remembered goes on counting.
+std::uint32_t number_of(const std::string& name) {
+  std::uint32_t hash = 0x811c9dc5u;
+  for (const char c : name) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193u;
+  }
+  return hash;
 }
 
 /// The text itself when it is an identifier for nft and short enough, as Kubernetes names are.
@@ -66,8 +91,8 @@ class Writer {
       : table_(table), slot_(slot), s_(*table.service(slot)) {}
 
   ServicePieces render() {
-    cluster_ = make_slots(s_, s_.cluster, has_weights(s_.scheduler));
-    local_ = make_slots(s_, s_.local, has_weights(s_.scheduler));
+    cluster_ = make_slots(s_, s_.cluster, spread_of(s_.scheduler));
+    local_ = make_slots(s_, s_.local, spread_of(s_.scheduler));
     report();
     if (s_.affinity_seconds != 0) {
       add_affinity();
@@ -219,7 +244,7 @@ class Writer {
     const auto n = static_cast<std::uint32_t>(cluster_.slots.size());
     const auto m = static_cast<std::uint32_t>(local_.slots.size());
     const auto shape = [&](Kind kind, std::uint32_t cluster, std::uint32_t local) {
-      return Shape{kind, node_port, pick_of(s_.scheduler), cluster, local};
+      return Shape{kind, node_port, pick_of(s_), cluster, local};
     };
     if (internal) {
       return s_.internal_policy == TrafficPolicy::kLocal ? shape(Kind::kLocal, 0, m)
@@ -235,21 +260,25 @@ class Writer {
   void add_affinity();
   void add_affinity_list(const std::string& name, const std::vector<EndpointIndex>& list);
   void add_affinity_external();
-  void add_affinity_endpoint(const core::Endpoint& endpoint);
+  void add_affinity_endpoint(EndpointIndex endpoint);
+  void number_memories();
   void report();
+  void report_maglev();
 
   const core::ForwardingTable& table_;
   const core::ServiceSlot slot_;
   const core::ServicePort& s_;
   SlotList cluster_;
   SlotList local_;
+  std::map<EndpointIndex, std::uint32_t> memory_;
   ServicePieces out_;
 };
 
 /// Section 12.
 void Writer::add_affinity() {
+  number_memories();
   for (const EndpointIndex i : s_.all_reachable) {
-    add_affinity_endpoint(s_.endpoint(i));
+    add_affinity_endpoint(i);
   }
   if (s_.uses_cluster) {
     add_affinity_list("affinity-cluster-", s_.cluster);
@@ -262,12 +291,24 @@ void Writer::add_affinity() {
   }
 }
 
-void Writer::add_affinity_endpoint(const core::Endpoint& e) {
-  const std::string name = object_name(s_, e);
-  const std::string memory = "affinity-" + name;
-  out_.sets[memory] = {SetSpec::Kind::kTimeoutSet, {Field::kSaddr}};
-  Chain& chain = out_.chains["endpoint-" + name];
-  chain.rules.push_back(make_rule(s_.family, {Remember{memory, s_.affinity_seconds}}));
+/// Endpoints of one Service never share a number. Two Services may, once in 2^32: then a source that
+/// is new to one of them begins at the endpoint that it was remembered for by the other.
+void Writer::number_memories() {
+  for (const EndpointIndex i : s_.all_reachable) {
+    std::uint32_t number = number_of(object_name(s_, s_.endpoint(i)));
+    while (std::find(out_.memories.begin(), out_.memories.end(), number) != out_.memories.end()) {
+      ++number;
+    }
+    memory_[i] = number;
+    out_.memories.push_back(number);
+  }
+}
+
+void Writer::add_affinity_endpoint(EndpointIndex i) {
+  const core::Endpoint& e = s_.endpoint(i);
+  Chain& chain = out_.chains["endpoint-" + object_name(s_, e)];
+  chain.rules.push_back(
+      make_rule(s_.family, {Remember{names::kAffinity, memory_[i], s_.affinity_seconds}}));
   chain.rules.push_back(make_rule(s_.family, {ProtocolIs{s_.protocol}, DnatTo{e.address, e.port}}));
 }
 
@@ -280,7 +321,7 @@ void Writer::add_affinity_list(const std::string& prefix, const std::vector<Endp
   };
   for (const EndpointIndex i : list) {
     const std::string name = object_name(s_, s_.endpoint(i));
-    rule({InSet{{Field::kSaddr}, "affinity-" + name, false}, Go{"endpoint-" + name, false}});
+    rule({Recall{names::kAffinity, memory_[i]}, Go{"endpoint-" + name, false}});
   }
   auto left = static_cast<std::uint32_t>(list.size());
   for (const EndpointIndex i : list) {
@@ -327,12 +368,11 @@ void Writer::report() {
   const auto say = [&](std::string what) {
     out_.unsupported.push_back({s_.name, std::move(what)});
   };
-  const auto& can = nftables_capabilities();
-  if (std::find(can.schedulers.begin(), can.schedulers.end(), s_.scheduler) ==
-      can.schedulers.end()) {
+  if (!can_schedule(s_.scheduler)) {
     say("scheduler " + std::string(core::name_of(s_.scheduler)) +
         ": nftables cannot do it; a random endpoint is taken instead");
   }
+  const auto can = nftables_capabilities();
   if (std::find(can.modes.begin(), can.modes.end(), s_.mode) == can.modes.end()) {
     say("forwarding mode " + std::string(core::name_of(s_.mode)) +
         ": nftables cannot do it; external traffic is translated and its source masqueraded");
@@ -341,8 +381,27 @@ void Writer::report() {
     say("weights: rounded, because their sum without common divisor is more than " +
         std::to_string(kMostSlots));
   }
-  if (s_.affinity_seconds != 0 && has_weights(s_.scheduler)) {
-    say("session affinity: a source that is new is sent to a random endpoint, without weights");
+  if (s_.affinity_seconds != 0 && s_.scheduler != SchedulerKind::kRandom &&
+      can_schedule(s_.scheduler)) {
+    say("session affinity: a source that is new is sent to a random endpoint, without scheduler " +
+        std::string(core::name_of(s_.scheduler)) + " and weights");
+  }
+  if (s_.scheduler == SchedulerKind::kMh) {
+    report_maglev();
+  }
+}
+
+void Writer::report_maglev() {
+  constexpr std::size_t kSlotsEach = 10;
+  const std::uint32_t slots = maglev_slots_of(s_);
+  if (slots < s_.maglev_size) {
+    out_.unsupported.push_back({s_.name, "scheduler mh: the table has " + std::to_string(slots) +
+                                             " slots, not " + std::to_string(s_.maglev_size)});
+  }
+  if (std::max(s_.cluster.size(), s_.local.size()) * kSlotsEach > slots) {
+    out_.unsupported.push_back({s_.name, "scheduler mh: uneven shares, " + std::to_string(slots) +
+                                             " slots are few for so many endpoints; "
+                                             "sluice.dev/maglev-table-size can name more"});
   }
 }
 
@@ -355,7 +414,8 @@ ServicePieces render_service(const core::ForwardingTable& table, core::ServiceSl
 core::Capabilities nftables_capabilities() {
   return {
       "nftables",
-      {SchedulerKind::kRandom, SchedulerKind::kWrandom, SchedulerKind::kWrr, SchedulerKind::kSh},
+      {SchedulerKind::kRandom, SchedulerKind::kWrandom, SchedulerKind::kWrr, SchedulerKind::kSh,
+       SchedulerKind::kMh},
       {core::ForwardingMode::kByRule, core::ForwardingMode::kNat, core::ForwardingMode::kFullNat}};
 }
 

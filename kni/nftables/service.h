@@ -23,7 +23,7 @@ struct ServicePieces {
   std::vector<Shape> shapes;            ///< shared chains that its elements and chains go to
   std::vector<std::string> hairpins;    ///< keys of the hairpin set, shared
   std::map<std::string, Chain> chains;  ///< nobody else's: affinity
-  std::map<std::string, SetSpec> sets;  ///< nobody else's: affinity
+  std::vector<std::uint32_t> memories;  ///< numbers its endpoints remember sources under
   std::vector<core::Unsupported> unsupported;
 };
 

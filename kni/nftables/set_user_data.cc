@@ -19,8 +19,11 @@ constexpr std::uint32_t kNumgenExpression = 23;
 constexpr std::uint32_t kIp4Header = 12;
 constexpr std::uint32_t kIp6Header = 13;
 constexpr std::uint32_t kTransportHeader = 11;
+constexpr std::uint32_t kIp4Saddr = 11;
 constexpr std::uint32_t kIp4Daddr = 12;
+constexpr std::uint32_t kIp6Saddr = 8;
 constexpr std::uint32_t kIp6Daddr = 9;
+constexpr std::uint32_t kTransportSport = 1;
 constexpr std::uint32_t kTransportDport = 2;
 constexpr std::uint32_t kBigEndian = 2;
 
@@ -53,11 +56,15 @@ std::string field_expression(Field field, core::Family family) {
   const bool v4 = family == core::Family::kIpv4;
   switch (field) {
     case Field::kSaddr:
+      return expression(kPayloadExpression,
+                        {v4 ? kIp4Header : kIp6Header, v4 ? kIp4Saddr : kIp6Saddr});
     case Field::kDaddr:
       return expression(kPayloadExpression,
                         {v4 ? kIp4Header : kIp6Header, v4 ? kIp4Daddr : kIp6Daddr});
     case Field::kProtocol:
       return expression(kMetaExpression, {NFT_META_L4PROTO});
+    case Field::kSport:
+      return expression(kPayloadExpression, {kTransportHeader, kTransportSport});
     case Field::kDport:
       return expression(kPayloadExpression, {kTransportHeader, kTransportDport});
     case Field::kSlot:
@@ -104,6 +111,8 @@ std::string set_user_data(const SetSpec& spec, core::Family family) {
     put(out, NFTNL_UDATA_SET_KEY_TYPEOF, concat_expression(spec.key, family));
     put(out, NFTNL_UDATA_SET_DATA_TYPEOF,
         concat_expression({Field::kDaddr, Field::kDport}, family));
+  } else if (spec.kind == SetSpec::Kind::kTimeoutSet) {
+    put(out, NFTNL_UDATA_SET_KEY_TYPEOF, concat_expression(spec.key, family));
   }
   return out;
 }

@@ -2,15 +2,56 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
+
+#include "dataplane/core/sched/maglev.h"
 
 namespace sluice::kni::nft {
+namespace {
+
+constexpr std::uint32_t kLargestMaglev = 65521;  // below where local slots begin (layout.h)
+
+/// As workers fill theirs: by address and port, so every node has the same table.
+SlotList maglev_list(const core::ServicePort& service, std::vector<core::EndpointIndex> list) {
+  SlotList out;
+  const auto identity = [&](core::EndpointIndex i) {
+    return std::pair(service.endpoint(i).address, service.endpoint(i).port);
+  };
+  std::sort(list.begin(), list.end(), [&](core::EndpointIndex a, core::EndpointIndex b) {
+    return identity(a) < identity(b);
+  });
+  const std::uint32_t size = maglev_slots_of(service);
+  std::vector<core::MaglevOrder> orders;
+  for (const core::EndpointIndex i : list) {
+    const core::Endpoint& e = service.endpoint(i);
+    const std::uint32_t weight = std::max<std::uint32_t>(e.weight, 1);
+    orders.push_back(core::maglev_order(e.address, e.port, weight, size));
+  }
+  if (list.size() == 1) {
+    out.slots = std::move(list);
+  } else if (!list.empty()) {
+    for (const std::uint16_t place : core::maglev_table(orders, size)) {
+      out.slots.push_back(list[place]);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::uint32_t maglev_slots_of(const core::ServicePort& service) noexcept {
+  return service.maglev_size == 0 ? kMaglevSlots : std::min(service.maglev_size, kLargestMaglev);
+}
 
 SlotList make_slots(const core::ServicePort& service, const std::vector<core::EndpointIndex>& list,
-                    bool weighted) {
+                    Spread spread) {
   SlotList out;
-  if (!weighted) {
+  if (spread == Spread::kUniform) {
     out.slots = list;
     return out;
+  }
+  if (spread == Spread::kMaglev) {
+    return maglev_list(service, list);
   }
   std::uint64_t divisor = 0;
   std::uint64_t sum = 0;

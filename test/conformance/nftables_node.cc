@@ -152,7 +152,7 @@ std::vector<std::uint32_t> NftablesNode::remembered(const core::IpAddress& sourc
                               kni::nft::text_attribute(NFTA_SET_ELEM_LIST_SET, set);
     const auto element = [&](std::uint16_t, std::string_view bytes) {
       const Attributes a(bytes);
-      if (a.nest(NFTA_SET_ELEM_KEY).find(NFTA_DATA_VALUE) == key) {
+      if (a.nest(NFTA_SET_ELEM_KEY).find(NFTA_DATA_VALUE).starts_with(key)) {
         seconds.push_back(static_cast<std::uint32_t>(a.u64(NFTA_SET_ELEM_TIMEOUT) / 1000));
       }
     };

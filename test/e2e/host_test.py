@@ -4,6 +4,8 @@ import json
 import re
 import subprocess
 
+import pytest
+
 import lab
 import objects
 from lab import back, front, url
@@ -149,3 +151,29 @@ def test_the_kernel_of_the_gateway_answers_nothing_on_the_ports_themselves(net):
     for line in resets.splitlines()[1:]:
         name, value = line.split()[:2]
         assert (name, int(float(value))) == (name, 0)
+
+
+@pytest.mark.parametrize("mode", ["nftables", "iptables"])
+def test_host_mode_serves_what_begins_on_the_gateway_beside_the_workers(net, mode):
+    net.start_sluiced(WORKERS, extra=f"host-mode: {mode}\nmin-sync-period: 0s\n")
+    net.apply(objects.as_list(
+        objects.service("shop", 101), objects.slices("shop"), objects.service("none", 103),
+        objects.service("dns", 102, ports=objects.UDP_PORTS),
+        objects.slices("dns", objects.UDP_PORTS)))
+    net.wait(lambda: all(sink.get("appliedVersion") == sink.get("wantedVersion")
+                         for sink in net.ctl_json("status")["sinks"]), "no rules", log=True)
+    net.ip("gw", "route", "add", "10.96.0.0/24", "dev", "slc-back")  # as a default route would
+    beside = net.start_traffic("c1", "http", front(101), 80, "--parallel", 4)
+
+    for family in (4, 6):
+        by_vip = net.traffic("gw", "http", front(101, family), 80, "--count", 60)
+        assert by_vip["failed"] == 0 and len(by_vip["by_backend"]) == 3, by_vip
+        assert net.traffic("gw", "udp", front(102, family), 53, "--count", 20)["failed"] == 0
+    assert net.traffic("gw", "http", "10.96.0.101", 80, "--count", 20)["failed"] == 0
+    refused = net.run("gw", "curl", "-sS", "-m", "5", url(front(103), 80), check=False)
+    assert refused.returncode == 7, refused.stderr  # 28 would be a time-out
+
+    result = net.stop_traffic(beside)
+    assert result["failed"] == 0, result
+    # A client's packets are the workers' alone: the kernel has not seen one as a Service's.
+    assert net.run("gw", "conntrack", "-L", "-s", front(11), check=False).stdout == ""

@@ -101,6 +101,35 @@ def test_what_the_kernel_cannot_do_is_said_per_service(net):
     assert "rr" in json.dumps(sink(net))
 
 
+def test_mh_keeps_every_client_where_it_is_when_another_endpoint_goes(net):
+    start(net)
+    net.apply(objects.as_list(objects.nat("hashed", 103, scheduler="mh"), objects.slices("hashed")))
+
+    def answered_by(client, family, number=103):
+        result = net.traffic(client, "http", front(number, family), 80, "--count", 12)
+        assert result["failed"] == 0 and len(result["by_backend"]) == 1, result
+        return next(iter(result["by_backend"]))
+
+    net.wait(lambda: front(103) in listing(net), "no rules", log=True)
+    assert "mh" not in json.dumps(sink(net).get("unsupported", []))
+    homes = {(c, f): answered_by(c, f) for c in ("c1", "c2") for f in (4, 6)}
+    for gone, number in (("b1", 11), ("b2", 12), ("b3", 13)):
+        left = [n for n in (11, 12, 13) if n != number]
+        net.apply(objects.as_list(objects.slices("hashed", backends=left)))
+        net.wait(lambda: f" : {back(number)} . 8080" not in hashed_slots(net), "no change")
+        for (client, family), home in homes.items():
+            if home != gone:
+                assert answered_by(client, family) == home
+        net.apply(objects.as_list(objects.slices("hashed")))
+        net.wait(lambda: f" : {back(number)} . 8080" in hashed_slots(net), "no change")
+
+
+def hashed_slots(net):
+    """Slots of VIP 103."""
+    listed = net.run("gw", "nft", "list", "map", "ip", "sluice", "svc-eps").stdout
+    return "\n".join(part for part in listed.split(",") if f"{front(103)} . tcp" in part)
+
+
 def test_the_rules_stay_without_sluiced_and_cleanup_removes_exactly_ours(net):
     start(net)
     net.run("gw", "nft", "add", "table", "ip", "theirs")

@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Keys, Mistakes,
     ::testing::Values(Mistake{"worker: {count: 2}\n",
-                              "f.yaml:2: worker: ", "unknown key; known here: mode, ports"},
+                              "f.yaml:2: worker: ", "unknown key; known here: mode, host-mode, ports"},
                       Mistake{"workers:\n  count: 2\n  core: [1]\n",
                               "f.yaml:4: workers.core: ", "known here: count, cores, idle"},
                       Mistake{"workers: {count: 2}\nworkers: {count: 3}\n",
@@ -142,6 +142,9 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Health, Mistakes,
     ::testing::Values(
+        Mistake{"host-mode: dpdk\n", "f.yaml:2: host-mode: ", "kernel mode"},
+        Mistake{"host-mode: nftables\nsnat: {first-port: 1024}\n", "f.yaml:2: host-mode: ",
+                "below or above"},
         Mistake{"healthz: {address: localhost:1}\n", "f.yaml:2: healthz.address: ", "IP address"},
         Mistake{"healthz: {address: '10.0.0.1:0'}\n", "f.yaml:2: healthz.address: ", "PORT"},
         Mistake{"healthz: {address: '10.0.0.1:x'}\n", "f.yaml:2: healthz.address: ", "PORT"},

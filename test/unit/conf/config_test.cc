@@ -49,6 +49,12 @@ TEST(Config, ReadsHealthz) {
   EXPECT_EQ(good("sync-period: 1m\n").sync_period, seconds(60));
 }
 
+TEST(Config, ReadsHostMode) {
+  EXPECT_EQ(good("").host_mode, std::nullopt);
+  EXPECT_EQ(good("host-mode: none\n").host_mode, std::nullopt);
+  EXPECT_EQ(good("host-mode: nftables\n").host_mode, Mode::kNftables);
+}
+
 // AD-1, H-14
 TEST(Config, ReadsMetrics) {
   EXPECT_EQ(good("").metrics, (MetricsConfig{"127.0.0.1:10249", false}));

@@ -196,12 +196,11 @@ TEST(IptablesClaim, ARestoreThatOutlivesItsDaemonHoldsItAndAnotherDaemonToo) {
             "iptables: another sluiced writes the chains of this network namespace");
   auto runner = ipt::make_runner(std::move(*claim));
   // What is run leaves a process behind that lives as long as the fifo has a writer.
-  const std::string fifo = std::string(std::getenv("TMPDIR") == nullptr ? "/tmp" : std::getenv("TMPDIR")) +
-                           "/sluice-claim-" + std::to_string(getpid());
+  const std::string fifo = testing::TempDir() + "sluice-claim-" + std::to_string(getpid());
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  ASSERT_TRUE(runner->run({{"sh", "-c", "cat " + fifo + " > /dev/null 2>&1 &"}, {},
-                           std::chrono::seconds(60)},
-                          nullptr));
+  ASSERT_TRUE(runner->run(
+      {{"sh", "-c", "cat " + fifo + " > /dev/null 2>&1 &"}, {}, std::chrono::seconds(60)},
+      nullptr));
   const int writer = open(fifo.c_str(), O_WRONLY | O_CLOEXEC);
   runner = nullptr;
   EXPECT_FALSE(ipt::Claim::take(std::chrono::milliseconds(0)));

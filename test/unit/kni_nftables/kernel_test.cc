@@ -124,26 +124,84 @@ TEST_F(NftablesKernel, ItsListingIsReadableAndLoadsAgain) {
   EXPECT_THAT(output("nft -j list ruleset"), HasSubstr("\"svc-eps\""));
 }
 
-TEST_F(NftablesKernel, OneSourceHashListsAndLoadsAgain) {
-  nft::Rulesets wanted;
-  const nft::Shape shape{nft::Shape::Kind::kCluster, false, nft::Pick::Kind::kSourceHash, 3, 0};
-  wanted.v4.sets[nft::names::kServiceEndpoints] =
-      nft::node_sets().at(nft::names::kServiceEndpoints);
-  for (const nft::Shape& needed : nft::with_needed(shape)) {
-    wanted.v4.chains[nft::chain_name(needed)] =
-        nft::shape_chain(needed, core::NodePart{}, core::Family::kIpv4);
+/// What nft makes of what it has listed itself.
+constexpr const char* kListAgain =
+    "f=$(mktemp) && nft list ruleset > $f && nft flush ruleset && nft -f $f && "
+    "nft list ruleset && rm $f";
+
+TEST_F(NftablesKernel, HashesOfTheSourceListAndLoadAgain) {
+  using nft::Pick;
+  for (const auto& [kind, text] : {std::pair(Pick::Kind::kSourceHash, "jhash ip saddr mod 3"),
+                                   {Pick::Kind::kSourcePortHash, "jhash ip saddr . th sport mod 3"}}) {
+    nft::Rulesets wanted;
+    const nft::Shape shape{nft::Shape::Kind::kCluster, false, kind, 3, 0};
+    wanted.v4.sets[nft::names::kServiceEndpoints] =
+        nft::node_sets().at(nft::names::kServiceEndpoints);
+    for (const nft::Shape& needed : nft::with_needed(shape)) {
+      wanted.v4.chains[nft::chain_name(needed)] =
+          nft::shape_chain(needed, core::NodePart{}, core::Family::kIpv4);
+    }
+    nft::Batch batch(std::nullopt);
+    nft::encode_table(batch, core::Family::kIpv4);
+    const nft::Ruleset none;
+    const nft::Plan plan = nft::make_plan(none, wanted.v4);
+    nft::encode(batch, plan);
+    batch.finish();
+    const auto done = reader_->commit(batch);
+    ASSERT_EQ(done.error, 0) << nft::describe(done);
+    EXPECT_THAT(output(kListAgain),
+                HasSubstr(std::string(text) + " seed 0x51c1ce00 map @svc-eps"));
+    ASSERT_EQ(run("nft flush ruleset"), 0);
   }
-  nft::Batch batch(std::nullopt);
-  nft::encode_table(batch, core::Family::kIpv4);
-  const nft::Ruleset none;
-  const nft::Plan plan = nft::make_plan(none, wanted.v4);
-  nft::encode(batch, plan);
-  batch.finish();
-  const auto done = reader_->commit(batch);
-  ASSERT_EQ(done.error, 0) << nft::describe(done);
-  EXPECT_THAT(output("f=$(mktemp) && nft list ruleset > $f && nft flush ruleset && nft -f $f && "
-                     "nft list ruleset && rm $f"),
-              HasSubstr("jhash ip saddr mod 3 seed 0x51c1ce00 map @svc-eps"));
+}
+
+TEST_F(NftablesKernel, RulesBesideWorkersListAndLoadAgain) {
+  TableSource source;
+  fill_small_cluster(source);
+  source.config.snat_first_port = 40960;
+  source.config.snat_last_port = 65535;
+  NftablesSink::Options options;
+  options.scope = {"slc-"};
+  sink_ = std::make_unique<NftablesSink>(std::move(*nft::open_kernel()), std::move(options));
+  apply(source.make());
+  const std::string listing = output(kListAgain);
+  EXPECT_THAT(listing, HasSubstr("masquerade to :1024-40959 fully-random"));
+  EXPECT_THAT(listing, HasSubstr("iifname != \"slc-*\" jump services"));
+}
+
+//
+TEST_F(NftablesKernel, WhatAServiceRemembersGoesWithItsAffinityAndNothingElse) {
+  TableSource source;
+  fill_small_cluster(source);
+  model::Service other = source.state.services[{"default", "sticky"}];
+  other.name.name = "other";
+  other.cluster_ip = "10.43.0.20";
+  other.cluster_ips = {"10.43.0.20"};
+  other.ports[0].node_port = 30090;
+  source.put(other);
+  model::EndpointSlice slice = source.state.slices[{"default", "sticky-a"}];
+  slice.name.name = "other-a";
+  slice.labels["kubernetes.io/service-name"] = "other";
+  source.put(slice);
+  const auto both = source.make();
+  apply(both);
+  const nft::Memories numbers = nft::render(*both).memories;
+  for (const std::uint32_t number : numbers) {
+    ASSERT_EQ(run("nft add element ip sluice affinity-sources { 10.9.9.9 . " +
+                  std::to_string(number) + " timeout 1h }"),
+              0);
+  }
+  source.state.services[{"default", "sticky"}].session_affinity = "None";
+  const auto one = source.make();
+  apply(one);
+  const std::string left = output("nft list set ip sluice affinity-sources");
+  for (const std::uint32_t number : numbers) {
+    const bool stays = nft::render(*one).memories.contains(number);
+    EXPECT_EQ(left.find(" " + std::to_string(number) + " ") != std::string::npos, stays) << left;
+  }
+  source.state.services[{"default", "other"}].session_affinity = "None";
+  apply(source.make());
+  EXPECT_THAT(output("nft list ruleset"), Not(HasSubstr("affinity")));
 }
 
 TEST_F(NftablesKernel, RandomChangesEndInWhatTheLastTableMeans) {
@@ -244,9 +302,11 @@ TEST_F(NftablesKernel, CleanupWithNothingThereIsFine) {
 TEST_F(NftablesKernel, WhatRulesRememberSurvivesAChangeOfTheService) {
   TableSource source;
   fill_small_cluster(source);
-  apply(source.make());
-  ASSERT_EQ(run("nft 'add element ip sluice affinity-default/sticky/http/tcp/10.42.2.13/8080 "
-                "{ 198.51.100.7 timeout 1h }'"),
+  const auto before = source.make();
+  apply(before);
+  const std::uint32_t number = *nft::render(*before).memories.begin();
+  ASSERT_EQ(run("nft add element ip sluice affinity-sources { 198.51.100.7 . " +
+                std::to_string(number) + " timeout 1h }"),
             0);
   auto slice = sluice::test::make_slice("sticky", "a", {"10.42.1.13", "10.42.2.13", "10.42.3.13"});
   slice.ports[0].name = "http";
@@ -254,7 +314,7 @@ TEST_F(NftablesKernel, WhatRulesRememberSurvivesAChangeOfTheService) {
   const auto table = source.make();
   apply(table);
   EXPECT_TRUE(kernel_has(*table));
-  EXPECT_THAT(output("nft list ruleset"), HasSubstr("198.51.100.7 timeout 1h"));
+  EXPECT_THAT(output("nft list ruleset"), HasSubstr("198.51.100.7 . " + std::to_string(number) + " timeout 1h"));
 }
 
 }  // namespace

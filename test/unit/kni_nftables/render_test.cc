@@ -105,7 +105,7 @@ TEST(Slots, WeightsBecomeShares) {
   service.endpoints[2].weight = 30;
   const std::vector<core::EndpointIndex> all = {core::EndpointIndex{0}, core::EndpointIndex{1},
                                                 core::EndpointIndex{2}};
-  const SlotList list = make_slots(service, all, true);
+  const SlotList list = make_slots(service, all, Spread::kWeighted);
   EXPECT_EQ(list.slots.size(), 6u);
   EXPECT_EQ(std::count(list.slots.begin(), list.slots.end(), core::EndpointIndex{2}), 3);
   EXPECT_FALSE(list.rounded);
@@ -116,10 +116,127 @@ TEST(Slots, WeightsThatNeedTooManyAreRoundedAndSaid) {
   service.endpoints.resize(2);
   service.endpoints[0].weight = 65535;
   service.endpoints[1].weight = 1;
-  const SlotList list = make_slots(service, {core::EndpointIndex{0}, core::EndpointIndex{1}}, true);
+  const SlotList list = make_slots(service, {core::EndpointIndex{0}, core::EndpointIndex{1}}, Spread::kWeighted);
   EXPECT_TRUE(list.rounded);
   EXPECT_LE(list.slots.size(), kMostSlots + 1);
   EXPECT_EQ(std::count(list.slots.begin(), list.slots.end(), core::EndpointIndex{1}), 1);
+}
+
+core::ServicePort with_endpoints(std::size_t count) {
+  core::ServicePort service;
+  service.scheduler = core::SchedulerKind::kMh;
+  for (std::size_t i = 0; i < count; ++i) {
+    core::Endpoint e;
+    e.address = *core::parse_address("10.42.0." + std::to_string(i + 1));
+    e.port = 8080;
+    service.endpoints.push_back(e);
+    service.cluster.push_back(static_cast<core::EndpointIndex>(i));
+  }
+  return service;
+}
+
+TEST(Slots, MaglevSharesAreEvenAndFewMoveWhenAnEndpointGoes) {
+  const core::ServicePort service = with_endpoints(10);
+  std::vector<core::EndpointIndex> rest = service.cluster;
+  rest.pop_back();
+  const SlotList all = make_slots(service, service.cluster, Spread::kMaglev);
+  const SlotList without = make_slots(service, rest, Spread::kMaglev);
+  ASSERT_EQ(all.slots.size(), kMaglevSlots);
+  ASSERT_EQ(without.slots.size(), kMaglevSlots);
+  std::size_t moved = 0;
+  for (std::size_t i = 0; i < kMaglevSlots; ++i) {
+    moved += all.slots[i] != service.cluster.back() && all.slots[i] != without.slots[i] ? 1 : 0;
+  }
+  EXPECT_LT(moved, kMaglevSlots / 20);
+  const auto share = std::count(all.slots.begin(), all.slots.end(), service.cluster[3]);
+  EXPECT_GE(share, kMaglevSlots / 10 - 2);
+  EXPECT_LE(share, kMaglevSlots / 10 + 2);
+}
+
+TEST(Slots, MaglevDoesNotDependOnTheOrderOfTheListAndTakesTheSizeThatIsAskedFor) {
+  core::ServicePort service = with_endpoints(5);
+  std::vector<core::EndpointIndex> turned(service.cluster.rbegin(), service.cluster.rend());
+  EXPECT_EQ(make_slots(service, service.cluster, Spread::kMaglev).slots,
+            make_slots(service, turned, Spread::kMaglev).slots);
+  service.maglev_size = 4093;
+  EXPECT_EQ(make_slots(service, service.cluster, Spread::kMaglev).slots.size(), 4093u);
+  EXPECT_TRUE(make_slots(service, {}, Spread::kMaglev).slots.empty());
+}
+
+TEST(Render, MhHashesTheSourceAndWithItsFlagThePort) {
+  TableSource source;
+  fill_small_cluster(source);
+  auto& annotations = source.state.services[{"default", "web"}].annotations;
+  annotations["sluice.dev/scheduler"] = "mh";
+  const auto table = source.make();
+  const ServicePieces pieces = render_service(*table, slot_of(*table, "default/web"));
+  EXPECT_TRUE(pieces.unsupported.empty());
+  const std::string chain = "cs-" + std::to_string(kMaglevSlots);
+  const Ruleset rules = render(*table).rulesets.v4;
+  ASSERT_TRUE(rules.chains.contains(chain));
+  EXPECT_EQ(rule_text(core::Family::kIpv4, rules.chains.at(chain).rules[0]),
+            "dnat ip to ip daddr . meta l4proto . th dport . jhash ip saddr mod 1021 seed "
+            "0x51c1ce00 map @svc-eps");
+  annotations["sluice.dev/scheduler-flags"] = "mh-port";
+  const Ruleset with_port = render(*source.make()).rulesets.v4;
+  ASSERT_TRUE(with_port.chains.contains("ct-" + std::to_string(kMaglevSlots)));
+  EXPECT_THAT(ruleset_text(with_port), HasSubstr("jhash ip saddr . th sport mod 1021 seed"));
+}
+
+TEST(Render, BesideWorkersOnlyWhatBeginsOnTheHostIsSeen) {
+  TableSource source;
+  fill_small_cluster(source);
+  const auto table = source.make();
+  const std::string text = ruleset_text(render(*table, {"slc-"}).rulesets.v4);
+  for (const char* line : {"    iifname != \"slc-*\" jump services\n    }",
+                           "    iifname != \"slc-*\" ct state new jump firewall-check\n",
+                           "    iifname != \"slc-*\" ct state new jump cluster-ips-check\n"}) {
+    EXPECT_THAT(text, HasSubstr(std::string(line).substr(0, std::string(line).find("\n"))));
+  }
+  EXPECT_THAT(text, HasSubstr("priority -100; policy accept;\n    jump services\n"));  // output
+  const auto change = render_change(*table, *table, render(*table).shares, {"slc-"});
+  EXPECT_TRUE(make_plan(change.before.v4, change.after.v4).empty());
+}
+
+TEST(Render, MasqueradingBesideWorkersKeepsOffTheirPorts) {
+  core::NodePart node;
+  node.snat_first_port = 40960;
+  node.snat_last_port = 65535;
+  EXPECT_EQ(masquerade_ports(node, core::Family::kIpv4), (PortRange{1024, 40959}));
+  node.snat_first_port = 2048;
+  node.snat_last_port = 40000;
+  EXPECT_EQ(masquerade_ports(node, core::Family::kIpv4), (PortRange{40001, 65535}));
+  const std::string text = ruleset_text(render_node(node, core::Family::kIpv4, {"slc-"}));
+  EXPECT_THAT(text, HasSubstr("meta l4proto udp meta mark set meta mark ^ 0x00004000 "
+                              "masquerade to :40001-65535 fully-random\n"));
+  node.v4.snat_addresses = {*core::parse_address("192.0.2.9")};
+  EXPECT_EQ(masquerade_ports(node, core::Family::kIpv4), std::nullopt);
+}
+
+TEST(Render, EndpointsOfAServiceRememberUnderNumbersOfTheirOwnThatARestartKeeps) {
+  TableSource source;
+  fill_small_cluster(source);
+  const auto table = source.make();
+  const Rendered rendered = render(*table);
+  EXPECT_EQ(rendered.memories.size(), 2u);
+  TableSource later;
+  later.put(sluice::test::make_service("first", "10.43.0.9"));
+  fill_small_cluster(later);
+  EXPECT_EQ(render(*later.make()).memories, rendered.memories);
+}
+
+TEST(RenderChange, TheSetOfSourcesIsThereWhileAServiceHasAffinity) {
+  TableSource source;
+  fill_small_cluster(source);
+  const auto with = source.make();
+  source.state.services[{"default", "sticky"}].session_affinity = "None";
+  const auto without = source.make();
+  RenderedChange off = render_change(*with, *without, render(*with).shares);
+  EXPECT_EQ(make_plan(off.before.v4, off.after.v4).deleted_sets.size(), 1u);
+  EXPECT_EQ(off.forgotten, render(*with).memories);
+  const RenderedChange on = render_change(*without, *with, render(*without).shares);
+  EXPECT_EQ(make_plan(on.before.v4, on.after.v4).new_sets.size(), 1u);
+  EXPECT_TRUE(on.forgotten.empty());
 }
 
 TEST(RenderChange, CostsWhatChangedOnly) {

@@ -23,6 +23,7 @@ class FakeKernel : public nft::Kernel {
     int commits = 0;
     int reads = 0;
     bool generation_fails = false;
+    std::vector<std::uint32_t> remembered;  ///< numbers under which there is a source
   };
   explicit FakeKernel(State& state) : s_(state) {}
   core::Result<std::uint32_t> generation() override {
@@ -44,6 +45,14 @@ class FakeKernel : public nft::Kernel {
     }
     s_.generation += error == 0 || error == ERESTART ? 1 : 0;
     return {error, "ip sluice chain c-3"};
+  }
+  core::Result<bool> forget(const std::function<bool(std::uint32_t)>& gone) override {
+    bool any = false;
+    for (const std::uint32_t number : s_.remembered) {
+      any = any || gone(number);
+    }
+    std::erase_if(s_.remembered, gone);
+    return any;
   }
   core::Result<nft::Refusals> refusals() override { return nft::Refusals{}; }
   nft::Events take_events() override { return {}; }
@@ -135,6 +144,29 @@ TEST_F(NftablesSinkTest, WithoutAChangeNothingIsSent) {
   const int commits = kernel_.commits;
   ASSERT_TRUE(sink_.apply(first_));
   EXPECT_EQ(kernel_.commits, commits);
+}
+
+// switching affinity off and on again begins anew; other Services keep what they remember.
+TEST_F(NftablesSinkTest, WhatAServiceRemembersGoesWithItsAffinity) {
+  model::Service other = source_.state.services[{"default", "sticky"}];
+  other.name.name = "other";
+  other.cluster_ip = "10.43.0.20";
+  other.cluster_ips = {"10.43.0.20"};
+  other.ports[0].node_port = 30090;
+  source_.put(other);
+  model::EndpointSlice slice = source_.state.slices[{"default", "sticky-a"}];
+  slice.name.name = "other-a";
+  slice.labels["kubernetes.io/service-name"] = "other";
+  source_.put(slice);
+  const auto both = source_.make();
+  ASSERT_TRUE(sink_.apply(both));
+  const nft::Memories all = nft::render(*both).memories;
+  kernel_.remembered.assign(all.begin(), all.end());
+  source_.state.services[{"default", "sticky"}].session_affinity = "None";
+  const auto one = source_.make();
+  ASSERT_TRUE(sink_.apply(one));
+  EXPECT_THAT(kernel_.remembered, testing::UnorderedElementsAreArray(nft::render(*one).memories));
+  EXPECT_EQ(kernel_.remembered.size(), all.size() / 2);
 }
 
 TEST_F(NftablesSinkTest, FailuresAreNumbersOfBothFamilies) {
