@@ -323,7 +323,9 @@ core::Result<std::unique_ptr<Kernel>> open_kernel() {
   const int rc =
       socket->request(NFT_MSG_GETGEN, AF_UNSPEC, 0, {}, [](std::uint8_t, const Attributes&) {});
   if (rc != 0) {
-    return tl::make_unexpected(core::Error{describe({rc, "asking for the generation"})});
+    // EINVAL: there is nfnetlink, and nobody behind it who knows nftables.
+    const int error = rc == EINVAL ? EOPNOTSUPP : rc;
+    return tl::make_unexpected(core::Error{describe({error, "asking for the generation"})});
   }
   auto listener = Socket::open_listener();
   if (!listener) {

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kSlack = 1 << 20;
 
 core::Error failure(const char* what) {
-  return {std::string("nftables: ") + what + ": " + std::strerror(errno)};
+  return {describe({errno, what})};
 }
 
 /// Calls `visit(header, payload behind nfgenmsg, family)` for each whole message.

@@ -42,6 +42,7 @@ struct NodeSetup {
   std::vector<core::IpAddress> host_addresses;
   std::vector<std::string> service_cidrs;
   int sync_period_seconds = 30;
+  bool localhost_node_ports = true;   ///< NP-6, of iptables
 };
 
 struct Apply {

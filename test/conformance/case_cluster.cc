@@ -7,12 +7,13 @@
 
 namespace sluice::conformance {
 
-CaseCluster::CaseCluster(const Case& c, bool sockets, InForce in_force)
+CaseCluster::CaseCluster(const Options& options, const Case& c, InForce in_force)
     : case_(c),
+      profile_(options.profile),
       on_in_force_(std::move(in_force)),
       ids_({}),
-      compiler_(compile::Profile::kNftables, ids_),
-      host_side_(c.node, sockets, [this]() -> const compile::Compiled& { return put_in_force(); }) {
+      compiler_(profile_, ids_),
+      host_side_(c.node, options.sockets, [this]() -> const compile::Compiled& { return put_in_force(); }) {
   if (!c.steps.empty() && std::holds_alternative<Unsynced>(c.steps.front())) {
     awaited_ = {"services", "endpointSlices"};
   }
@@ -94,7 +95,7 @@ core::TablePtr CaseCluster::table_with_local(const core::IpAddress& address) con
   host.addresses.push_back({address, "eth0"});
   compile::IdRegistry ids({});
   auto compiled =
-      compile::compile_full(state_, node_.config, host, compile::Profile::kNftables, ids);
+      compile::compile_full(state_, node_.config, host, profile_, ids);
   return compiled ? compiled->table : compiled_.table;
 }
 

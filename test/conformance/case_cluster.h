@@ -20,9 +20,12 @@ class CaseCluster {
   /// A successful run of the sync loop has put this in force.
   using InForce = std::function<void(const compile::Compiled&)>;
 
-  /// @param c        outlives this
-  /// @param sockets  the case asks servers, see HostSide
-  CaseCluster(const Case& c, bool sockets, InForce in_force);
+  struct Options {
+    compile::Profile profile = compile::Profile::kNftables;
+    bool sockets = false;  ///< the case asks servers, see HostSide
+  };
+  /// @param c  outlives this
+  CaseCluster(const Options& options, const Case& c, InForce in_force);
 
   /// The first sync, unless the case begins unsynced.
   void start();
@@ -64,6 +67,7 @@ class CaseCluster {
   void put_in_force(const model::Delta& delta);
 
   const Case& case_;
+  const compile::Profile profile_;
   InForce on_in_force_;
   compile::IdRegistry ids_;
   compile::Compiler compiler_;

@@ -67,6 +67,7 @@ bool answers(const YAML::Node& want, const YAML::Node& got) {
 const ComputeFunctions& all_functions() {
   static const ComputeFunctions functions = [] {
     ComputeFunctions out;
+    add_adapter_functions(out);
     add_allocation_functions(out);
     add_hint_functions(out);
     add_node_functions(out);

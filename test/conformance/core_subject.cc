@@ -41,7 +41,7 @@ std::string text_of(core::FlowVerdict verdict) {
 class Run {
  public:
   Run(const Case& c, bool sockets)
-      : case_(c), cluster_(c, sockets, [this](const compile::Compiled& now) {
+      : case_(c), cluster_({.sockets = sockets}, c, [this](const compile::Compiled& now) {
           memory_.forget_departed(*now.table);
         }) {
     cluster_.start();

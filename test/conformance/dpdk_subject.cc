@@ -1,11 +1,10 @@
 #include "test/conformance/dpdk_subject.h"
 
 #include <algorithm>
-#include <exception>
-#include <set>
 #include <utility>
 
 #include "test/conformance/case_cluster.h"
+#include "test/conformance/case_probes.h"
 #include "test/conformance/wire_conntrack.h"
 #include "test/conformance/wire_node.h"
 #include "test/conformance/wire_probe.h"
@@ -15,18 +14,9 @@ namespace {
 
 /// Interface of a probe that names none: the packet arrives by some port.
 constexpr const char* kAnyInterface = "if-any";
-/// Runs of a case with a probe that no pin applies to, each with other random choices.
-constexpr std::uint64_t kRunsOfFree = 24;
-
-std::vector<std::string> interfaces_of(const Case& c) {
-  std::vector<std::string> names = {kAnyInterface};
-  for (const Step& step : c.steps) {
-    const auto* probe = std::get_if<Probe>(&step);
-    if (probe != nullptr && !probe->iface.empty() &&
-        std::find(names.begin(), names.end(), probe->iface) == names.end()) {
-      names.push_back(probe->iface);
-    }
-  }
+std::vector<std::string> ports_of(const Case& c) {
+  std::vector<std::string> names = interfaces_of(c);
+  names.insert(names.begin(), kAnyInterface);
   return names;
 }
 
@@ -35,7 +25,7 @@ class Run {
  public:
   Run(const Case& c, std::uint64_t seed, bool thorough)
       : case_(c),
-        config_{interfaces_of(c), seed},
+        config_{ports_of(c), seed},
         node_(config_),
         probes_(
             node_, [this] { return fresh_node(); }, thorough),
@@ -46,7 +36,7 @@ class Run {
               cluster_.in_the_past(endpoint, port, body);
             },
             [this](const std::string& e) { return cluster_.has_endpoint(e); }),
-        cluster_(c, false, [this](const compile::Compiled& now) { put_in_force(now); }) {
+        cluster_({}, c, [this](const compile::Compiled& now) { put_in_force(now); }) {
     node_.set_addresses(c.node.host_addresses);
     cluster_.start();
   }
@@ -100,7 +90,7 @@ class Run {
     if (step.kind == "conntrack") {
       take(conntrack_.perform(step.value));
     } else if (step.kind != "syncFailure") {
-      skip("'" + step.kind + "' asks a server or an adapter that a worker is not");
+      outcome_.skip("'" + step.kind + "' asks a server or an adapter that a worker is not");
     } else if (!cluster_.perform(step)) {
       fail("the sync loop knows no step '" + step.kind + "'");
     }
@@ -116,7 +106,7 @@ class Run {
     }
     const bool from_host = probe.from_kind == "node";
     if (from_host && (dst->is_loopback() || *src == *dst || node_.has_address(*dst))) {
-      skip(probe.from_ip + " -> " + probe.to + ": a host process to the host's own address");
+      outcome_.skip(probe.from_ip + " -> " + probe.to + ": a host process to the host's own address");
       return;
     }
     ++judged_;
@@ -139,7 +129,7 @@ class Run {
 
   void take(const WireConntrack::Result& result) {
     for (const std::string& reason : result.skipped) {
-      skip(reason);
+      outcome_.skip(reason);
     }
     for (const std::string& failure : result.failures) {
       fail(failure);
@@ -147,12 +137,6 @@ class Run {
     judged_ += result.judged;
   }
 
-  void skip(const std::string& reason) {
-    auto& all = outcome_.skipped;
-    if (std::find(all.begin(), all.end(), reason) == all.end()) {
-      all.push_back(reason);
-    }
-  }
   void fail(const std::string& what) {
     outcome_.failures.push_back(what + " " + rules_text(case_));
   }
@@ -168,63 +152,6 @@ class Run {
   std::size_t judged_ = 0;
   Outcome outcome_;
   CaseCluster cluster_;
-};
-
-std::string address_part(const std::string& endpoint) {
-  return endpoint.substr(0, endpoint.rfind(':'));
-}
-
-/// What one run cannot show: a probe to which no pin applies comes to every endpoint, and its
-/// choice does not follow from that of any probe before.
-class FreeProbes {
- public:
-  explicit FreeProbes(const Case& c) {
-    for (const Step& step : c.steps) {
-      if (const auto* probe = std::get_if<Probe>(&step)) {
-        probes_.push_back(probe);
-      }
-    }
-  }
-  [[nodiscard]] bool any() const {
-    return std::any_of(probes_.begin(), probes_.end(), [](const Probe* p) { return p->free; });
-  }
-  void add(std::vector<std::string> choices) { runs_.push_back(std::move(choices)); }
-
-  [[nodiscard]] std::vector<std::string> failures() const {
-    std::vector<std::string> out;
-    for (std::size_t i = 0; i < probes_.size(); ++i) {
-      if (probes_[i]->free && probes_[i]->endpoints && probes_[i]->endpoints->size() > 1) {
-        judge(i, out);
-      }
-    }
-    return out;
-  }
-
- private:
-  void judge(std::size_t i, std::vector<std::string>& out) const {
-    const std::string what = "probe " + std::to_string(i + 1) + " without a pin: ";
-    std::set<std::string> got;
-    for (const auto& run : runs_) {
-      got.insert(run[i]);
-    }
-    if (got !=
-        std::set<std::string>(probes_[i]->endpoints->begin(), probes_[i]->endpoints->end())) {
-      out.push_back(what + "expected every endpoint in " + std::to_string(runs_.size()) +
-                    " runs, got " + std::to_string(got.size()));
-    }
-    for (std::size_t before = 0; before < i; ++before) {
-      const bool follows = std::all_of(runs_.begin(), runs_.end(), [&](const auto& run) {
-        return address_part(run[i]) == address_part(run[before]);
-      });
-      if (follows) {
-        out.push_back(what + "expected free, got always the endpoint of probe " +
-                      std::to_string(before + 1));
-      }
-    }
-  }
-
-  std::vector<const Probe*> probes_;
-  std::vector<std::vector<std::string>> runs_;
 };
 
 class DpdkSubject : public Subject {
@@ -255,7 +182,7 @@ class DpdkSubject : public Subject {
     if (!free.any() || !outcome.failures.empty()) {
       return;
     }
-    for (std::uint64_t seed = 2; seed < 2 + kRunsOfFree; ++seed) {
+    for (std::uint64_t seed = 2; seed <= kRunsOfFree; ++seed) {
       Run run(c, seed, false);
       const Outcome again = run.finish();
       if (!again.failures.empty()) {

@@ -57,9 +57,12 @@ std::vector<std::string> KernelProbeJudge::judge(const Probe& probe) {
   return std::exchange(failures_, {});
 }
 
-SocketNet::Seen KernelProbeJudge::open(const Probe& probe, std::uint16_t sport) {
-  return sockets_.open(protocol_of(probe.protocol), place_, *core::parse_address(probe.from_ip),
-                       sport, {*core::parse_address(probe.to), probe.port});
+SocketNet::Seen KernelProbeJudge::open(const Probe& probe, std::uint16_t sport,
+                                       SocketNet::Refused refused) {
+  return sockets_.open({protocol_of(probe.protocol), place_,
+                        {*core::parse_address(probe.from_ip), sport},
+                        {*core::parse_address(probe.to), probe.port}},
+                       refused);
 }
 
 /// Verdict of a flow in the words of a case. Untouched means that the destination itself got it.
@@ -72,7 +75,8 @@ void KernelProbeJudge::judge_refusals(const Probe& probe) {
     sockets_.serve(protocol_of(probe.protocol), to);
   }
   for (std::size_t k = 0; k < kRefusedFlows; ++k) {
-    const SocketNet::Seen seen = open(probe, k == 0 ? probe.sport : std::uint16_t{0});
+    const SocketNet::Seen seen = open(probe, k == 0 ? probe.sport : std::uint16_t{0},
+                                      SocketNet::Refused::kByARule);
     std::string got = seen.verdict;
     if (seen.verdict == "served") {
       got = seen.server == to && seen.source == seen.client ? "pass"
@@ -98,7 +102,7 @@ void KernelProbeJudge::judge_forward(const Probe& probe) {
 }
 
 std::string KernelProbeJudge::send(const Probe& probe, std::uint16_t sport) {
-  const SocketNet::Seen seen = open(probe, sport);
+  const SocketNet::Seen seen = open(probe, sport, SocketNet::Refused::kNot);
   if (seen.verdict != "served") {
     expect("", "forward", seen.verdict);
     return {};
@@ -153,7 +157,7 @@ void KernelProbeJudge::judge_affinity(const Probe& probe, std::uint32_t seconds)
     expect(" flow " + std::to_string(k + 2) + " of the client", chosen_, send(probe, 0));
   }
   const core::IpAddress from = *core::parse_address(probe.from_ip);
-  const auto remembered = memory_.remembered(from);
+  const auto remembered = node_.remembered(from);
   if (std::find(remembered.begin(), remembered.end(), seconds) == remembered.end()) {
     expect(" affinity", std::to_string(seconds),
            remembered.empty() ? "none" : std::to_string(remembered.front()));
@@ -165,7 +169,7 @@ void KernelProbeJudge::judge_affinity(const Probe& probe, std::uint32_t seconds)
   const std::set<std::string> wanted(probe.endpoints->begin(), probe.endpoints->end());
   for (std::size_t k = 0; may_wipe_ && failures_.empty() && k < kReturnsPerEndpoint * wanted.size();
        ++k) {
-    memory_.wipe();
+    node_.wipe();
     got.insert(send(probe, 0));
   }
   if (may_wipe_ ? got != wanted : wanted.count(chosen_) == 0) {

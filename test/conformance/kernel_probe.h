@@ -1,11 +1,11 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "test/conformance/case.h"
+#include "test/conformance/kernel_node.h"
 #include "test/conformance/socket_flow.h"
 
 namespace sluice::conformance {
@@ -18,16 +18,9 @@ namespace sluice::conformance {
 /// comes in the end.
 class KernelProbeJudge {
  public:
-  /// What a subject's kernel side tells about session affinity.
-  struct Memory {
-    /// Seconds for which sources are remembered, one for each endpoint that remembers `source`.
-    std::function<std::vector<std::uint32_t>(const core::IpAddress& source)> remembered;
-    std::function<void()> wipe;
-  };
-
   /// @param may_wipe  no probe of the case follows from an earlier one.
-  KernelProbeJudge(NetNamespaceSet& net, SocketNet& sockets, Memory memory, bool may_wipe)
-      : net_(net), sockets_(sockets), memory_(std::move(memory)), may_wipe_(may_wipe) {}
+  KernelProbeJudge(NetNamespaceSet& net, SocketNet& sockets, KernelNode& node, bool may_wipe)
+      : net_(net), sockets_(sockets), node_(node), may_wipe_(may_wipe) {}
 
   /// @return what is wrong, one line each.
   std::vector<std::string> judge(const Probe& probe);
@@ -42,13 +35,13 @@ class KernelProbeJudge {
   void judge_labels(const Probe& probe);
   void judge_source(const Probe& probe, const SocketNet::Seen& seen);
   std::string send(const Probe& probe, std::uint16_t sport);
-  SocketNet::Seen open(const Probe& probe, std::uint16_t sport);
+  SocketNet::Seen open(const Probe& probe, std::uint16_t sport, SocketNet::Refused refused);
   void fail(const std::string& what);
   void expect(const std::string& what, const std::string& wanted, const std::string& got);
 
   NetNamespaceSet& net_;
   SocketNet& sockets_;
-  Memory memory_;
+  KernelNode& node_;
   const bool may_wipe_;
   std::string what_;
   std::string place_;  ///< of the client

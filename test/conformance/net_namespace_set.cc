@@ -40,6 +40,9 @@ int new_namespace() {
   if (fd < 0) {
     throw failure("cannot open a network namespace");
   }
+  // Every refusal is answered at once.
+  write_file("/proc/sys/net/ipv4/icmp_ratelimit", "0");
+  write_file("/proc/sys/net/ipv6/icmp/ratelimit", "0");
   for (const char* key : {"all", "default"}) {
     const std::string v4 = std::string("/proc/sys/net/ipv4/conf/") + key;
     write_file(v4 + "/rp_filter", "0");

@@ -3,12 +3,16 @@
 #include <linux/netfilter/nf_tables.h>
 #include <yaml-cpp/yaml.h>
 
-#include <cstdio>
 #include <map>
+#include <memory>
 #include <stdexcept>
 
+#include "kni/conntrack/conntrack_sink.h"
+#include "kni/nftables/kernel.h"
+#include "kni/nftables/nftables_sink.h"
 #include "kni/nftables/plan.h"
 #include "kni/nftables/render.h"
+#include "kni/nftables/socket.h"
 
 namespace sluice::conformance {
 namespace {
@@ -16,69 +20,10 @@ namespace {
 using core::Family;
 using kni::nft::Attributes;
 
-template <class T>
-T or_throw(core::Result<T> result) {
-  if (!result) {
-    throw std::runtime_error(result.error().message);
-  }
-  return std::move(*result);
-}
-
-/// Output of a command; nullopt when it failed.
-std::optional<std::string> output(const std::string& command) {
-  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) {
-    return std::nullopt;
-  }
-  std::string text;
-  char buffer[4096];
-  for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof(buffer), pipe)) != 0;) {
-    text.append(buffer, n);
-  }
-  return pclose(pipe) == 0 ? std::optional(text) : std::nullopt;
-}
-
-}  // namespace
-
-NftablesNode::NftablesNode()
-    : reader_(or_throw(kni::nft::open_kernel())),
-      socket_(or_throw(kni::nft::Socket::open())),
-      nftables_(std::make_unique<kni::NftablesSink>(or_throw(kni::nft::open_kernel()),
-                                                    kni::NftablesSink::Options{})),
-      sink_(std::make_unique<kni::ConntrackSink>(*nftables_, or_throw(kni::open_conntrack()),
-                                                 nullptr)) {}
-
-std::vector<std::string> NftablesNode::apply(const core::TablePtr& table) {
-  std::vector<std::string> failures;
-  if (const auto applied = sink_->apply(table); !applied) {
-    return {applied.error().message};
-  }
-  kni::nft::Rendered wanted = kni::nft::render(*table);
-  kni::nft::add_unused(wanted.rulesets, nftables_->shares(), table->node());
-  check_read_back(wanted, failures);
-  check_json(wanted.rulesets.v4, failures);
-  check_json(wanted.rulesets.v6, failures);
-  if (!output("nft list ruleset")) {
-    failures.emplace_back("nft list ruleset fails");
-  }
-  return failures;
-}
-
-void NftablesNode::check_read_back(const kni::nft::Rendered& wanted,
-                                   std::vector<std::string>& failures) {
-  const auto present = reader_->read();
-  if (!present) {
-    failures.push_back(present.error().message);
-  } else if (!kni::nft::make_plan(present->v4, wanted.rulesets.v4).empty() ||
-             !kni::nft::make_plan(present->v6, wanted.rulesets.v6).empty()) {
-    failures.emplace_back("the kernel's rule set is not the rendered one");
-  }
-}
-
 /// Chains with their rules and sets with their elements, counted by nft.
-void NftablesNode::check_json(const kni::nft::Ruleset& wanted, std::vector<std::string>& failures) {
+void check_json(const kni::nft::Ruleset& wanted, std::vector<std::string>& failures) {
   const std::string table = wanted.family == Family::kIpv4 ? "ip sluice" : "ip6 sluice";
-  const auto text = output("nft -j list table " + table);
+  const auto text = output_of("nft -j list table " + table);
   if (!text) {
     failures.push_back("nft -j list table " + table + " fails");
     return;
@@ -110,7 +55,63 @@ void NftablesNode::check_json(const kni::nft::Ruleset& wanted, std::vector<std::
   }
 }
 
-SocketNet::Refusals NftablesNode::refusals() {
+/// The adapter and what tests ask its kernel.
+class NftablesNode : public KernelNode {
+ public:
+  NftablesNode();
+
+  /// The kernel behind it is read back, listed by nft as JSON and as text.
+  std::vector<std::string> apply(const core::TablePtr& table) override;
+  [[nodiscard]] SocketNet::Refusals refusals(Family family) override;
+  [[nodiscard]] std::vector<std::uint32_t> remembered(const core::IpAddress& source) override;
+  void wipe() override;
+
+ private:
+  std::vector<std::string> remembering_sets(Family family);
+  void check_read_back(const kni::nft::Rendered& wanted, std::vector<std::string>& failures);
+
+  std::unique_ptr<kni::nft::Kernel> reader_;
+  kni::nft::Socket socket_;
+  std::unique_ptr<kni::NftablesSink> nftables_;
+  std::unique_ptr<kni::ConntrackSink> sink_;  ///< the adapter and the removal of stale flows
+};
+
+NftablesNode::NftablesNode()
+    : reader_(or_throw(kni::nft::open_kernel())),
+      socket_(or_throw(kni::nft::Socket::open())),
+      nftables_(std::make_unique<kni::NftablesSink>(or_throw(kni::nft::open_kernel()),
+                                                    kni::NftablesSink::Options{})),
+      sink_(std::make_unique<kni::ConntrackSink>(*nftables_, or_throw(kni::open_conntrack()),
+                                                 nullptr)) {}
+
+std::vector<std::string> NftablesNode::apply(const core::TablePtr& table) {
+  std::vector<std::string> failures;
+  if (const auto applied = sink_->apply(table); !applied) {
+    return {applied.error().message};
+  }
+  kni::nft::Rendered wanted = kni::nft::render(*table);
+  kni::nft::add_unused(wanted.rulesets, nftables_->shares(), table->node());
+  check_read_back(wanted, failures);
+  check_json(wanted.rulesets.v4, failures);
+  check_json(wanted.rulesets.v6, failures);
+  if (!output_of("nft list ruleset")) {
+    failures.emplace_back("nft list ruleset fails");
+  }
+  return failures;
+}
+
+void NftablesNode::check_read_back(const kni::nft::Rendered& wanted,
+                                   std::vector<std::string>& failures) {
+  const auto present = reader_->read();
+  if (!present) {
+    failures.push_back(present.error().message);
+  } else if (!kni::nft::make_plan(present->v4, wanted.rulesets.v4).empty() ||
+             !kni::nft::make_plan(present->v6, wanted.rulesets.v6).empty()) {
+    failures.emplace_back("the kernel's rule set is not the rendered one");
+  }
+}
+
+SocketNet::Refusals NftablesNode::refusals(Family) {
   const auto counted = or_throw(reader_->refusals());
   return {counted.rejected, counted.dropped};
 }
@@ -164,8 +165,13 @@ std::vector<std::uint32_t> NftablesNode::remembered(const core::IpAddress& sourc
   return seconds;
 }
 
-KernelProbeJudge::Memory NftablesNode::memory() {
-  return {[this](const core::IpAddress& source) { return remembered(source); }, [this] { wipe(); }};
+}  // namespace
+
+KernelAdapter nftables_adapter() {
+  return {"nftables", compile::Profile::kNftables,
+          [](const NodeSetup&) -> std::unique_ptr<KernelNode> {
+            return std::make_unique<NftablesNode>();
+          }};
 }
 
 }  // namespace sluice::conformance

@@ -101,6 +101,7 @@ void read_config(const YAML::Node& yaml, NodeSetup& setup) {
   c.interface_name_prefix = text(yaml, "interfaceNamePrefix");
   c.masquerade_all = maybe_bool(yaml, "masqueradeAll").value_or(false);
   c.node_port_addresses = read_strings(yaml["nodePortAddresses"]);
+  setup.localhost_node_ports = maybe_bool(yaml, "localhostNodePorts").value_or(true);
   if (const YAML::Node gates = yaml["featureGates"]) {
     c.allow_service_external_ips = maybe_bool(gates, "AllowServiceExternalIPs").value_or(true);
   }

@@ -21,9 +21,9 @@ def run(*args):
     return done.returncode, lines, totals and tuple(int(n) for n in totals.groups()), done.stderr
 
 
-def first_case():
-    """The head of the first file and its first case."""
-    text = (CASES / "01-service-kinds.yaml").read_text()
+def first_case(file="01-service-kinds.yaml"):
+    """The head of a file and its first case."""
+    text = (CASES / file).read_text()
     return text[:text.index("\n- name:", text.index("- name:"))] + "\n"
 
 
@@ -52,6 +52,19 @@ def main(folder):
     check("not applicable is no failure", (code, totals) == (0, (0, 0, 1)), lines)
     check("it is named with its reason",
           re.fullmatch(r"not applicable: case\.yaml clusterip-basic: .+", lines[0]), lines)
+
+    rendered = first_case("19-iptables-rendering.yaml")
+    case.write_text(rendered)
+    code, lines, totals, _ = run("--subject", "iptables", "--cases", str(case))
+    check("rules as they are wanted", (code, totals) == (0, (1, 0, 0)), lines)
+    case.write_text(rendered.replace("--or-mark 0x4000", "--or-mark 0x8000")
+                    .replace("route_localnet: 1", "route_localnet: 0"))
+    code, lines, totals, _ = run("--subject", "iptables", "--cases", str(case))
+    check("other rules", (code, totals, len(lines)) == (1, (0, 1, 0), 3), lines)
+    check("the chain and both rules are named",
+          all(word in lines[0] for word in ("KUBE-MARK-MASQ: expected", "0x8000", "got", "0x4000",
+                                            "[IT-1 IT-2]")), lines[0])
+    check("so is the setting", "route_localnet: expected {0}, got {1}" in lines[1], lines[1])
 
     case.write_text("cases: [")
     for args in ((), ("--subject", "core"), ("--subject", "none", "--cases", str(case)),

@@ -147,62 +147,63 @@ void SocketNet::serve(core::Protocol protocol, const SocketName& at) {
   servers_.push_back(std::move(server));
 }
 
-Descriptor SocketNet::make_client(core::Protocol protocol, const core::IpAddress& from,
-                                  std::uint16_t port, const SocketName& to, Seen& seen) const {
-  Descriptor socket = make_socket(protocol, from.is_v4());
-  const bool raw = protocol == core::Protocol::kSctp;
-  Address own = to_socket({from, raw ? std::uint16_t{0} : port});
+Descriptor SocketNet::make_client(const Flow& flow, Seen& seen) const {
+  const bool v4 = flow.from.address.is_v4();
+  Descriptor socket = make_socket(flow.protocol, v4);
+  const bool raw = flow.protocol == core::Protocol::kSctp;
+  Address own = to_socket(raw ? SocketName{flow.from.address, 0} : flow.from);
   if (bind(socket.get(), own.get(), own.size) != 0) {
-    throw std::runtime_error("cannot bind to " + core::to_string(from, port) + ": " +
+    throw std::runtime_error("cannot bind to " +
+                             core::to_string(flow.from.address, flow.from.port) + ": " +
                              std::strerror(errno));
   }
-  seen.client = {from, port};
-  Address peer = to_socket(raw ? SocketName{to.address, 0} : to);
+  seen.client = flow.from;
+  Address peer = to_socket(raw ? SocketName{flow.to.address, 0} : flow.to);
   if (!raw) {
     const int rc = connect(socket.get(), peer.get(), peer.size);
     if (rc != 0 && errno != EINPROGRESS) {
       seen.verdict = error_text(errno);
-    } else if (protocol == core::Protocol::kUdp && send(socket.get(), "?", 1, 0) < 0) {
+    } else if (flow.protocol == core::Protocol::kUdp && send(socket.get(), "?", 1, 0) < 0) {
       seen.verdict = error_text(errno);
     }
     return socket;
   }
-  set_option(socket.get(), from.is_v4() ? IPPROTO_IP : IPPROTO_IPV6,
-             from.is_v4() ? IP_RECVERR : IPV6_RECVERR, 1);
-  const auto init = sctp_init(port, to.port);
+  set_option(socket.get(), v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVERR : IPV6_RECVERR, 1);
+  const auto init = sctp_init(flow.from.port, flow.to.port);
   if (sendto(socket.get(), init.data(), init.size(), 0, peer.get(), peer.size) < 0) {
     seen.verdict = error_text(errno);
   }
   return socket;
 }
 
-SocketNet::Seen SocketNet::open(core::Protocol protocol, const std::string& place,
-                                const core::IpAddress& from, std::uint16_t port,
-                                const SocketName& to) {
-  if (port == 0) {
-    port = next_port_;
+SocketNet::Seen SocketNet::open(Flow flow, Refused refused) {
+  if (flow.from.port == 0) {
+    flow.from.port = next_port_;
     next_port_ = next_port_ == kLastPort ? kFirstPort : static_cast<std::uint16_t>(next_port_ + 1);
   }
   Seen seen;
-  const Refusals before = refusals_();
+  const bool by_rule = refused == Refused::kByARule;
+  const core::Family family = flow.to.address.family();
+  const Refusals before = by_rule ? refusals_(family) : Refusals{};
   Descriptor client;
-  net_.in(place, [&] { client = make_client(protocol, from, port, to, seen); });
+  net_.in(flow.place, [&] { client = make_client(flow, seen); });
   if (seen.verdict.empty()) {
-    wait(protocol, client, before, seen);
+    wait(flow, client, by_rule ? &before : nullptr, seen);
   }
-  const Refusals after = refusals_();
-  if (seen.verdict == "refused" && after.rejected > before.rejected) {
-    seen.verdict = "rejected";
-  }
-  if (seen.verdict == "refused" && after.dropped > before.dropped) {
-    seen.verdict = "dropped";  // on its way out: the call itself fails
+  if (by_rule && seen.verdict == "refused") {
+    const Refusals after = refusals_(family);
+    if (after.rejected > before.rejected) {
+      seen.verdict = "rejected";
+    } else if (after.dropped > before.dropped) {
+      seen.verdict = "dropped";  // on its way out: the call itself fails
+    }
   }
   const linger now{1, 0};  // a reset ends the connection, so that its port is free
   (void)setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
   return seen;
 }
 
-void SocketNet::wait(core::Protocol protocol, const Descriptor& client, const Refusals& before,
+void SocketNet::wait(const Flow& flow, const Descriptor& client, const Refusals* before,
                      Seen& seen) {
   std::vector<pollfd> polled = {{client.get(), POLLIN, 0}};
   for (const Server& s : servers_) {
@@ -210,8 +211,8 @@ void SocketNet::wait(core::Protocol protocol, const Descriptor& client, const Re
   }
   for (int waited = 0; waited < kPatience; waited += kSlice) {
     (void)poll(polled.data(), polled.size(), kSlice);
-    if (take(protocol, seen)) {
-      if (protocol == core::Protocol::kUdp && poll(polled.data(), 1, kPatience) != 1) {
+    if (take(flow.protocol, seen)) {
+      if (flow.protocol == core::Protocol::kUdp && poll(polled.data(), 1, kPatience) != 1) {
         seen.verdict = "served, but no answer came";
       }
       return;
@@ -220,10 +221,10 @@ void SocketNet::wait(core::Protocol protocol, const Descriptor& client, const Re
       int error = 0;
       socklen_t size = sizeof(error);
       (void)getsockopt(client.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-      seen.verdict = error_text(protocol == core::Protocol::kSctp ? ECONNREFUSED : error);
+      seen.verdict = error_text(flow.protocol == core::Protocol::kSctp ? ECONNREFUSED : error);
       return;
     }
-    if (refusals_().dropped > before.dropped) {
+    if (before != nullptr && refusals_(flow.to.address.family()).dropped > before->dropped) {
       seen.verdict = "dropped";
       return;
     }

@@ -51,14 +51,23 @@ class SocketNet {
     SocketName client;    ///< that the client had
   };
 
-  SocketNet(NetNamespaceSet& net, std::function<Refusals()> refusals)
+  /// A flow to open. Port 0 of the client: any.
+  struct Flow {
+    core::Protocol protocol = core::Protocol::kTcp;
+    std::string place;  ///< of the client
+    SocketName from;
+    SocketName to;
+  };
+  /// Whether it is asked which rule refused a flow; that costs, so where flows are to be served it
+  /// is not, and one that is dropped is "lost".
+  enum class Refused : std::uint8_t { kNot, kByARule };
+
+  SocketNet(NetNamespaceSet& net, std::function<Refusals(core::Family)> refusals)
       : net_(net), refusals_(std::move(refusals)) {}
 
   /// Serves at an address, in the place where the node's packets to it end. Once is enough.
   void serve(core::Protocol protocol, const SocketName& at);
-  /// Opens a flow. @param place  of the client. @param port  0: any.
-  [[nodiscard]] Seen open(core::Protocol protocol, const std::string& place,
-                          const core::IpAddress& from, std::uint16_t port, const SocketName& to);
+  [[nodiscard]] Seen open(Flow flow, Refused refused);
 
  private:
   struct Server {
@@ -67,14 +76,14 @@ class SocketNet {
     std::string place;
     Descriptor socket;
   };
-  [[nodiscard]] Descriptor make_client(core::Protocol protocol, const core::IpAddress& from,
-                                       std::uint16_t port, const SocketName& to, Seen& seen) const;
-  void wait(core::Protocol protocol, const Descriptor& client, const Refusals& before, Seen& seen);
+  [[nodiscard]] Descriptor make_client(const Flow& flow, Seen& seen) const;
+  /// @param before  nullptr: refusals are not looked at.
+  void wait(const Flow& flow, const Descriptor& client, const Refusals* before, Seen& seen);
   bool take(core::Protocol protocol, Seen& seen);
   bool take_one(const Server& server, Seen& seen);
 
   NetNamespaceSet& net_;
-  std::function<Refusals()> refusals_;
+  std::function<Refusals(core::Family)> refusals_;
   std::vector<Server> servers_;
   std::uint16_t next_port_ = 20000;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,8 +16,14 @@ struct Outcome {
   std::vector<std::string> failures;
   /// Set: the subject cannot run this case, and why.
   std::optional<std::string> not_applicable;
-  /// Parts of a case that the subject cannot run, and why; the rest was judged.
+  /// Parts of a case that the subject cannot run, and why, each once; the rest was judged.
   std::vector<std::string> skipped;
+
+  void skip(const std::string& reason) {
+    if (std::find(skipped.begin(), skipped.end(), reason) == skipped.end()) {
+      skipped.push_back(reason);
+    }
+  }
 };
 
 /// "[A-1 A-2]": the rules a case is about.

@@ -138,6 +138,13 @@ def test_a_tcp_address_that_another_daemon_serves_is_refused(gateway):
     assert "127.0.0.1:7443" in line
 
 
+def test_iptables_without_its_programs_is_refused_by_name(gateway):
+    line = refused(gateway, "mode: iptables\nconntrack: {max-per-core: 0}\n"
+                            f"listen: unix:{gateway.dir}/bad.sock\nstate-dir: ''\n",
+                   "env", "PATH=/nowhere")
+    assert "iptables" in line and "No such file" in line
+
+
 def test_without_privilege_the_reason_is_said(gateway):
     shutil.copy(gateway.binaries / "sluiced", gateway.dir / "sluiced")
 

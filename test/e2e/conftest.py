@@ -29,10 +29,10 @@ class Net(lab.Lab):
 
     before = {}
 
-    def apply(self, text):
+    def apply(self, text, *options):
         path = self.dir / "objects.json"
         path.write_text(text)
-        self.ctl("apply", "-f", path)
+        self.ctl("apply", "-f", path, *options)
 
     def replace(self, text):
         path = self.dir / "snapshot.json"
@@ -101,6 +101,14 @@ def pytest_runtest_makereport(item):
     setattr(item, f"rep_{report.when}", report)
 
 
-def pytest_configure():
+def pytest_collection_modifyitems(config, items):
+    """A test marked kinds("a", ...) is not one of another kind's."""
+    kind = config.getoption("--port-kind")
+    items[:] = [item for item in items
+                if all(kind in mark.args for mark in item.iter_markers("kinds"))]
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "kinds(kind, ...): of these port kinds only")
     # An end from outside still removes namespaces and files.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))

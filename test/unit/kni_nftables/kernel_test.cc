@@ -1,7 +1,9 @@
 // The sink against the kernel itself, each test in a network namespace of its own.
 #include "kni/nftables/nftables_sink.h"
 
+#include <linux/netlink.h>
 #include <sched.h>
+#include <sys/socket.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,12 +15,14 @@
 #include "kni/nftables/kernel.h"
 #include "kni/nftables/plan.h"
 #include "test/support/random_cluster.h"
+#include "test/support/refused_call.h"
 #include "test/unit/kni_nftables/fixture.h"
 
 namespace sluice::kni {
 namespace {
 
 using kni::test::TableSource;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -315,6 +319,39 @@ TEST_F(NftablesKernel, WhatRulesRememberSurvivesAChangeOfTheService) {
   apply(table);
   EXPECT_TRUE(kernel_has(*table));
   EXPECT_THAT(output("nft list ruleset"), HasSubstr("198.51.100.7 . " + std::to_string(number) + " timeout 1h"));
+}
+
+TEST_F(NftablesKernel, AKernelWithoutNetfilterIsNamedSo) {
+  sluice::test::where_refused({SYS_socket, 2, NETLINK_NETFILTER, EPROTONOSUPPORT}, [] {
+    const auto kernel = nft::open_kernel();
+    ASSERT_FALSE(kernel);
+    EXPECT_THAT(kernel.error().message, HasSubstr("this kernel has no nftables"));
+  });
+}
+
+TEST_F(NftablesKernel, ATransactionLargerThanTheSendBufferChangesNothingAndGoesLater) {
+  TableSource source;
+  fill_small_cluster(source);
+  apply(source.make());
+  for (int i = 0; i < 250; ++i) {
+    const std::string name = "many-" + std::to_string(i);
+    source.put(sluice::test::make_service(name, "10.43.1." + std::to_string(i)));
+    std::vector<std::string> addresses;
+    for (int k = 1; k < 30; ++k) {
+      addresses.push_back("10.42." + std::to_string(k) + "." + std::to_string(i));
+    }
+    source.put(sluice::test::make_slice(name, "a", addresses));
+  }
+  const auto table = source.make();
+  sluice::test::where_refused({SYS_setsockopt, 2, SO_SNDBUFFORCE, EPERM}, [&] {
+    sink_ = make_sink(std::move(*nft::open_kernel()));
+    const auto failed = sink_->apply(table);
+    ASSERT_FALSE(failed);
+    EXPECT_THAT(failed.error().message, HasSubstr("send buffer"));
+  });
+  EXPECT_THAT(output("nft list ruleset"), AllOf(HasSubstr("default/web"), Not(HasSubstr("many-"))));
+  apply(table);
+  EXPECT_TRUE(kernel_has(*table));
 }
 
 }  // namespace

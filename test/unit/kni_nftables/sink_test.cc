@@ -104,6 +104,21 @@ TEST_F(NftablesSinkTest, AFailureIsOneLineThatSaysWhatAndTheNextApplyIsWhole) {
   EXPECT_EQ(sink_.counters().full_syncs, 2u);
 }
 
+TEST_F(NftablesSinkTest, WhateverTheKernelRefusesIsCountedAndFollowedByAWholeSync) {
+  int failures = 0;
+  for (const int error : {EPERM, ENOBUFS, EMSGSIZE, EBUSY, ENOENT, EEXIST, ENOMEM}) {
+    ASSERT_TRUE(sink_.apply(first_));
+    kernel_.errors = {error};
+    const auto failed = sink_.apply(second_);
+    ASSERT_FALSE(failed) << error;
+    EXPECT_EQ(failed.error().message.find('\n'), std::string::npos) << failed.error().message;
+    EXPECT_EQ(sink_.counters().sync_failures, static_cast<std::uint64_t>(++failures));
+    const int reads = kernel_.reads;
+    ASSERT_TRUE(sink_.apply(second_));
+    EXPECT_EQ(kernel_.reads, reads + 1);
+  }
+}
+
 TEST_F(NftablesSinkTest, EveryRefusalHasItsWords) {
   const auto line = [](int error) { return nft::describe({error, "x"}); };
   EXPECT_THAT(line(EPERM), HasSubstr("CAP_NET_ADMIN"));

@@ -1,8 +1,8 @@
-#include "test/conformance/nftables_subject.h"
+#include "test/conformance/kernel_subject.h"
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <cstdio>
 #include <exception>
 #include <future>
 #include <map>
@@ -11,35 +11,14 @@
 #include <utility>
 
 #include "test/conformance/case_cluster.h"
+#include "test/conformance/case_probes.h"
 #include "test/conformance/kernel_conntrack.h"
 #include "test/conformance/kernel_probe.h"
 #include "test/conformance/net_namespace_set.h"
-#include "test/conformance/nftables_node.h"
 #include "test/conformance/socket_flow.h"
 
 namespace sluice::conformance {
 namespace {
-
-/// Runs of a case with a probe that no pin applies to.
-constexpr std::size_t kRunsOfFree = 24;
-
-std::vector<std::string> interfaces_of(const Case& c) {
-  std::vector<std::string> names;
-  for (const Step& step : c.steps) {
-    const auto* probe = std::get_if<Probe>(&step);
-    if (probe != nullptr && !probe->iface.empty()) {
-      names.push_back(probe->iface);
-    }
-  }
-  return names;
-}
-
-bool any_probe(const Case& c, const std::function<bool(const Probe&)>& is) {
-  return std::any_of(c.steps.begin(), c.steps.end(), [&](const Step& step) {
-    const auto* probe = std::get_if<Probe>(&step);
-    return probe != nullptr && is(*probe);
-  });
-}
 
 bool has_step(const Case& c, const std::string& kind) {
   return std::any_of(c.steps.begin(), c.steps.end(), [&](const Step& step) {
@@ -58,19 +37,22 @@ bool waits(const Case& c) {
          });
 }
 
+bool depends_on_another(const Probe& p) {
+  return !p.pick.empty() || !p.same_as.empty() || p.free;
+}
+
 /// One case in progress, on a thread of its own, which lives in the node's namespace.
 class Run {
  public:
-  explicit Run(const Case& c)
+  Run(const Case& c, const KernelAdapter& adapter)
       : case_(c),
         net_(interfaces_of(c)),
-        sockets_(net_, [this] { return node_.refusals(); }),
-        probes_(
-            net_, sockets_, node_.memory(),
-            !any_probe(
-                c, [](const Probe& p) { return !p.pick.empty() || !p.same_as.empty() || p.free; })),
-        cluster_(c, has_step(c, "http") || has_step(c, "healthCheck"),
-                 [this](const compile::Compiled& now) { put_in_force(now); }) {
+        node_(adapter.make(c.node)),
+        sockets_(net_, [this](core::Family family) { return node_->refusals(family); }),
+        probes_(net_, sockets_, *node_, !any_probe(c, depends_on_another)),
+        cluster_({.profile = adapter.profile,
+                  .sockets = has_step(c, "http") || has_step(c, "healthCheck")},
+                 c, [this](const compile::Compiled& now) { put_in_force(now); }) {
     net_.set_node_addresses(c.node.host_addresses);
     cluster_.start();
   }
@@ -78,6 +60,9 @@ class Run {
   Outcome finish() {
     for (const Step& step : case_.steps) {
       std::visit([this](const auto& s) { perform(s); }, step);
+    }
+    for (const YAML::Node& written : case_.yaml["render"]) {
+      judge_written("render", written);
     }
     for (const std::string& failure : cluster_.failures()) {
       fail(failure);
@@ -93,7 +78,7 @@ class Run {
       net_.set_node_addresses(addresses_ ? *addresses_ : cluster_.node().host_addresses);
     }
     started_ = true;
-    for (const std::string& failure : node_.apply(now.table)) {
+    for (const std::string& failure : node_->apply(now.table)) {
       fail(failure);
     }
     serve_endpoints(*now.table);
@@ -126,10 +111,22 @@ class Run {
   }
 
   void perform(const HostStep& step) {
-    const auto failures = step.kind == "conntrack" ? std::optional(conntrack_.perform(step.value))
-                                                   : cluster_.perform(step);
+    if (step.kind == "restore") {
+      judge_written(step.kind, step.value);
+    } else if (step.kind == "conntrack") {
+      take(step.kind, conntrack_.perform(step.value));
+    } else {
+      take(step.kind, cluster_.perform(step));
+    }
+  }
+
+  void judge_written(const std::string& kind, const YAML::Node& value) {
+    take(kind, node_->judge(kind, value));
+  }
+
+  void take(const std::string& kind, const std::optional<std::vector<std::string>>& failures) {
     if (!failures) {
-      skip("'" + step.kind + "' asks a server or an adapter that this is not");
+      outcome_.skip("'" + kind + "' asks a server or an adapter that this is not");
       return;
     }
     for (const std::string& failure : *failures) {
@@ -163,19 +160,13 @@ class Run {
     }
   }
 
-  void skip(const std::string& reason) {
-    auto& all = outcome_.skipped;
-    if (std::find(all.begin(), all.end(), reason) == all.end()) {
-      all.push_back(reason);
-    }
-  }
   void fail(const std::string& what) {
     outcome_.failures.push_back(what + " " + rules_text(case_));
   }
 
   const Case& case_;
   NetNamespaceSet net_;
-  NftablesNode node_;
+  std::unique_ptr<KernelNode> node_;
   KernelConntrack conntrack_;
   SocketNet sockets_;
   KernelProbeJudge probes_;
@@ -192,11 +183,11 @@ struct RunResult {
   std::vector<std::string> choices;
 };
 
-RunResult run_once(const Case& c) {
+RunResult run_once(const Case& c, const KernelAdapter& adapter) {
   RunResult result;
   std::thread inside([&] {
     try {
-      Run run(c);
+      Run run(c, adapter);
       result.outcome = run.finish();
       result.choices = run.choices();
     } catch (const std::exception& e) {
@@ -207,77 +198,42 @@ RunResult run_once(const Case& c) {
   return result;
 }
 
-std::string address_part(const std::string& endpoint) {
-  return endpoint.substr(0, endpoint.rfind(':'));
-}
-
-/// A probe to which no pin applies comes to every endpoint, and its choice does not follow from
-/// that of any probe before.
-void judge_free(const Case& c, const std::vector<RunResult>& runs, Outcome& outcome) {
-  std::size_t index = 0;
-  for (const Step& step : c.steps) {
-    const auto* probe = std::get_if<Probe>(&step);
-    if (probe == nullptr) {
-      continue;
-    }
-    const std::size_t i = index++;
-    if (!probe->free || !probe->endpoints || probe->endpoints->size() < 2) {
-      continue;
-    }
-    std::set<std::string> got;
-    for (const RunResult& run : runs) {
-      got.insert(run.choices.at(i));
-    }
-    if (got != std::set<std::string>(probe->endpoints->begin(), probe->endpoints->end())) {
-      outcome.failures.push_back("probe " + std::to_string(i + 1) +
-                                 " without a pin: expected every endpoint, got " +
-                                 std::to_string(got.size()) + " " + rules_text(c));
-    }
-    for (std::size_t before = 0; before < i; ++before) {
-      const bool follows = std::all_of(runs.begin(), runs.end(), [&](const RunResult& run) {
-        return address_part(run.choices.at(i)) == address_part(run.choices.at(before));
-      });
-      if (follows) {
-        outcome.failures.push_back(
-            "probe " + std::to_string(i + 1) +
-            " without a pin: expected free, got always the endpoint of probe " +
-            std::to_string(before + 1) + " " + rules_text(c));
-      }
-    }
-  }
-}
-
 /// A case whole; those that wait run their repetitions side by side.
-Outcome run_case(const Case& c) {
-  const bool free = any_probe(c, [](const Probe& p) { return p.free; });
+Outcome run_case(const Case& c, const KernelAdapter& adapter) {
+  FreeProbes free(c);
   std::vector<std::future<RunResult>> started;
   const auto policy = waits(c) ? std::launch::async : std::launch::deferred;
-  for (std::size_t i = 0; i < (free ? kRunsOfFree : 1); ++i) {
-    started.push_back(std::async(policy, [&c] { return run_once(c); }));
+  for (std::size_t i = 0; i < (free.any() ? kRunsOfFree : 1); ++i) {
+    started.push_back(std::async(policy, [&] { return run_once(c, adapter); }));
   }
   std::vector<RunResult> runs;
   for (auto& run : started) {
     runs.push_back(run.get());
   }
-  for (const RunResult& run : runs) {
+  for (RunResult& run : runs) {
     if (!run.outcome.failures.empty()) {
       return run.outcome;
     }
+    free.add(std::move(run.choices));
   }
-  Outcome outcome = runs.front().outcome;
-  judge_free(c, runs, outcome);
+  Outcome outcome = std::move(runs.front().outcome);
+  for (const std::string& failure : free.failures()) {
+    outcome.failures.push_back(failure + " " + rules_text(c));
+  }
   return outcome;
 }
 
-class NftablesSubject : public Subject {
+class KernelSubject : public Subject {
  public:
-  [[nodiscard]] std::vector<std::string_view> modes() const override { return {"nftables"}; }
+  explicit KernelSubject(const KernelAdapter& adapter) : adapter_(adapter) {}
+
+  [[nodiscard]] std::vector<std::string_view> modes() const override { return {adapter_.mode}; }
 
   /// Cases that wait in real time begin at once and go on beside the others.
   void prepare(const std::vector<const Case*>& cases) override {
     for (const Case* c : cases) {
       if (waits(*c) && !why_not(*c)) {
-        waiting_[c] = std::async(std::launch::async, [c] { return run_case(*c); });
+        waiting_[c] = std::async(std::launch::async, [this, c] { return run_case(*c, adapter_); });
       }
     }
   }
@@ -291,7 +247,7 @@ class NftablesSubject : public Subject {
     if (outcome.not_applicable) {
       return outcome;
     }
-    outcome = run_case(c);
+    outcome = run_case(c, adapter_);
     if (c.asks_functions) {
       outcome.skipped.emplace_back("'compute' and 'sync' ask functions, not the kernel");
     }
@@ -300,22 +256,33 @@ class NftablesSubject : public Subject {
 
  private:
   static std::optional<std::string> why_not(const Case& c) {
-    if (c.renders) {
-      return "'render' is of other adapters";
-    }
-    if (c.asks_functions && c.steps.empty()) {
+    if (c.asks_functions && c.steps.empty() && !c.renders) {
       return "'compute' and 'sync' ask functions, not the kernel";
     }
     return std::nullopt;
   }
 
+  const KernelAdapter adapter_;
   std::map<const Case*, std::future<Outcome>> waiting_;
 };
 
 }  // namespace
 
-std::unique_ptr<Subject> make_nftables_subject() {
-  return std::make_unique<NftablesSubject>();
+std::optional<std::string> output_of(const std::string& command) {
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) {
+    return std::nullopt;
+  }
+  std::string text;
+  char buffer[4096];
+  for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof(buffer), pipe)) != 0;) {
+    text.append(buffer, n);
+  }
+  return pclose(pipe) == 0 ? std::optional(text) : std::nullopt;
+}
+
+std::unique_ptr<Subject> make_kernel_subject(const KernelAdapter& adapter) {
+  return std::make_unique<KernelSubject>(adapter);
 }
 
 }  // namespace sluice::conformance
