@@ -6,7 +6,8 @@
 // same rules, kube-proxy's layouts by nft and both variants of iptables-restore, each within
 // --peer-seconds and 4 GiB. --flows N sends N packets of N flows through each rule set, twice.
 //
-// sluice-bench-kernel [--services N]... [--endpoints N] [--changes N] [--peer-seconds N] [--flows N]
+// sluice-bench-kernel [--services N]... [--endpoints N] [--kind 0..2] [--changes N]
+//                     [--peer-seconds N] [--flows N]
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -82,6 +83,7 @@ struct Options {
   std::size_t changes = 100;
   std::size_t flows = 0;       ///< of each rate; 0: no traffic
   unsigned peer_seconds = 120;  ///< 0: no peers
+  std::optional<std::size_t> kind;  ///< of kClusterKinds; empty: each
 };
 
 std::vector<Time> changes(kni::NftablesSink& sink, KernelCluster& cluster, std::size_t services,
@@ -227,6 +229,8 @@ int main(int argc, char** argv) {
       options.changes = value;
     } else if (name == "--peer-seconds") {
       options.peer_seconds = static_cast<unsigned>(value);
+    } else if (name == "--kind") {
+      options.kind = value;
     } else if (name == "--flows") {
       options.flows = value;
     } else {
@@ -237,8 +241,10 @@ int main(int argc, char** argv) {
     options.services = {1000, 10000, 50000};
   }
   for (const std::size_t services : options.services) {
-    for (const ClusterKind& kind : kClusterKinds) {
-      row_apart(services, kind, options);
+    for (std::size_t kind = 0; kind < std::size(kClusterKinds); ++kind) {
+      if (!options.kind || *options.kind == kind) {
+        row_apart(services, kClusterKinds[kind], options);
+      }
     }
   }
   return 0;

@@ -17,8 +17,14 @@ using core::ServiceSlot;
 constexpr Family kFamilies[] = {Family::kIpv4, Family::kIpv6};
 
 void add_own(Ruleset& ruleset, ServicePieces& pieces) {
+  const char* set = nullptr;
+  Elements* elements = nullptr;
   for (ServicePieces::Element& e : pieces.elements) {
-    ruleset.elements[e.set].insert_or_assign(std::move(e.key), std::move(e.value));
+    if (e.set != set) {  // long runs are of one set
+      set = e.set;
+      elements = &ruleset.elements[set];
+    }
+    elements->insert_or_assign(std::move(e.key), std::move(e.value));
   }
   ruleset.chains.merge(pieces.chains);
 }
@@ -169,6 +175,25 @@ RenderedChange whole_change(const ForwardingTable& before, const ForwardingTable
   return change;
 }
 
+/// Room for the two largest containers, so that they do not grow step by step.
+void reserve(const ForwardingTable& table, Rulesets& rulesets) {
+  std::size_t services[2] = {};
+  std::size_t slots[2] = {};
+  for (std::uint32_t i = 0; i < table.slot_limit(); ++i) {
+    if (const core::ServicePort* s = table.service(static_cast<ServiceSlot>(i))) {
+      const std::size_t family = s->family == Family::kIpv4 ? 0 : 1;
+      const std::size_t frontends = 1 + s->external_ips.size() + s->load_balancer_vips.size();
+      services[family] += frontends;
+      slots[family] += frontends * (s->cluster.size() + s->local.size());
+    }
+  }
+  for (const Family f : kFamilies) {
+    const std::size_t family = f == Family::kIpv4 ? 0 : 1;
+    rulesets.of(f).elements[names::kServiceIps].reserve(services[family]);
+    rulesets.of(f).elements[names::kServiceEndpoints].reserve(slots[family]);
+  }
+}
+
 }  // namespace
 
 Rendered render(const ForwardingTable& table, const Scope& scope) {
@@ -177,10 +202,8 @@ Rendered render(const ForwardingTable& table, const Scope& scope) {
   Collector collector(table, 1, touched[0], touched[1]);
   for (const Family f : kFamilies) {
     out.rulesets.of(f) = render_node(table.node(), f, scope);
-    for (const char* map : {names::kServiceIps, names::kServiceEndpoints}) {
-      out.rulesets.of(f).elements[map].reserve(table.frontend_count());
-    }
   }
+  reserve(table, out.rulesets);
   for (std::uint32_t i = 0; i < table.slot_limit(); ++i) {
     const auto memories =
         collector.add(static_cast<ServiceSlot>(i), out.rulesets, &out.unsupported);
@@ -207,10 +230,10 @@ RenderedChange render_change(const ForwardingTable& before, const ForwardingTabl
   Collector is(after, 1, touched[0], touched[1]);
   for (const ServiceSlot slot : touched_slots(diff, before, after)) {
     change.unsupported[slot];
-    const auto remembered = was.add(slot, change.before, nullptr);
-    if (is.add(slot, change.after, &change.unsupported).empty()) {
-      change.forgotten.insert(remembered.begin(), remembered.end());
-    }
+    const auto gone = was.add(slot, change.before, nullptr);
+    const auto stay = is.add(slot, change.after, &change.unsupported);
+    change.forgotten.insert(gone.begin(), gone.end());
+    std::for_each(stay.begin(), stay.end(), [&](auto n) { change.forgotten.erase(n); });
   }
   for (const Family f : kFamilies) {
     count_shared(touched[f == Family::kIpv4 ? 0 : 1], shares.of(f), change.shares.of(f),

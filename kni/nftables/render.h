@@ -62,7 +62,7 @@ struct RenderedChange {
   SharesOfBoth shares;            ///< of `after`: only counts that changed, or all
   bool whole = false;             ///< `shares` and `unsupported` are all there is
   UnsupportedBySlot unsupported;  ///< of touched service ports; empty: nothing to say any more
-  /// Of service ports that have no affinity any more: what is remembered goes with it.
+  /// Of endpoints and affinities that went: what is remembered goes with them.
   Memories forgotten;
 };
 /// @param shares  of the table `before`.

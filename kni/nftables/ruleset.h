@@ -167,6 +167,12 @@ struct Ruleset {
 /// Padded bytes of a key; parts are appended in the order of the set's fields.
 class KeyBytes {
  public:
+  KeyBytes() = default;
+  /// Goes on behind `begin`. @param more  bytes that are to come.
+  KeyBytes(const std::string& begin, std::size_t more) {
+    bytes_.reserve(begin.size() + more);
+    bytes_ = begin;
+  }
   KeyBytes& address(const core::IpAddress& a);
   KeyBytes& protocol(core::Protocol p);
   KeyBytes& port(std::uint16_t host_order);

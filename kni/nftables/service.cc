@@ -172,10 +172,12 @@ class Writer {
     const auto add = [&](const std::vector<EndpointIndex>& list, std::uint32_t slot) {
       for (const EndpointIndex i : list) {
         const core::Endpoint& e = s_.endpoint(i);
-        put(map, key + KeyBytes().slot(slot++).take(),
+        put(map, KeyBytes(key, sizeof(slot)).slot(slot).take(),
             KeyBytes().address(e.address).port(e.port).take());
+        ++slot;
       }
     };
+    out_.elements.reserve(out_.elements.size() + cluster_.slots.size() + local_.slots.size());
     add(cluster_.slots, 0);
     add(local_.slots, kLocalSlots);
   }
