@@ -30,12 +30,16 @@ class IptablesKernel : public testing::TestWithParam<ipt::Variant> {
  protected:
   void SetUp() override {
     ASSERT_EQ(unshare(CLONE_NEWNET), 0) << "run as root: a network namespace is needed";
+    // The lock of the legacy programs is the machine's; namespaces need not wait for each other.
+    const std::string lock = testing::TempDir() + "sluice-xtables-" + std::to_string(getpid());
+    ASSERT_EQ(setenv("XTABLES_LOCKFILE", lock.c_str(), 1), 0);
     ASSERT_EQ(run("ip link set lo up"), 0);
     source_.profile = compile::Profile::kIptables;
     source_.config.node_port_addresses = {};
     fill_small_cluster(source_);
     open();
   }
+  void TearDown() override { unlink(std::getenv("XTABLES_LOCKFILE")); }
   void open() {
     IptablesSink::Options options;
     options.variant = GetParam();
