@@ -63,13 +63,14 @@ core::Result<std::unique_ptr<kni::IptablesSink>> make_iptables(const KernelSinkO
                          : options.iptables.variant == Variant::kNft  ? kni::ipt::Variant::kNft
                                                                       : kni::ipt::Variant::kAuto;
   sink_options.render.localhost_node_ports = options.iptables.localhost_node_ports;
-  sink_options.render.drop_invalid = drops_invalid();
+  sink_options.render.taps = options.taps;
+  // Beside workers the kernel sees only a part of the flows, and of others no first packet.
+  sink_options.render.drop_invalid = options.taps.empty() && drops_invalid();
   auto claim = kni::ipt::Claim::take(kClaimPatience);
   if (!claim) {
     return tl::make_unexpected(claim.error());
   }
-  return kni::IptablesSink::open(kni::ipt::make_runner(std::move(*claim)),
-                                 std::move(sink_options));
+  return kni::IptablesSink::open(kni::ipt::make_runner(std::move(*claim)), std::move(sink_options));
 }
 
 core::Result<void> remove_kube_proxy_tables() {

@@ -65,10 +65,10 @@ core::Result<std::unique_ptr<Claim>> Claim::take(std::chrono::milliseconds patie
     const int error = errno;
     close(fd);
     if (error != EADDRINUSE) {
-      return tl::make_unexpected(Error{std::string("iptables: no socket: ") + std::strerror(error)});
+      return tl::make_unexpected(
+          Error{std::string("iptables: no socket: ") + std::strerror(error)});
     }
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
     if (left.count() <= 0) {
       return tl::make_unexpected(
           Error{"iptables: another sluiced writes the chains of this network namespace"});

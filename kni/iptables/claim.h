@@ -7,8 +7,8 @@
 
 namespace sluice::kni::ipt {
 
-/// The right to write the chains of this network namespace. Programs that are run with it hold it as
-/// well, until they end: one that outlives a killed daemon keeps the next from writing what the
+/// The right to write the chains of this network namespace. Programs that are run with it hold it
+/// as well, until they end: one that outlives a killed daemon keeps the next from writing what the
 /// older one would overwrite.
 class Claim {
  public:
@@ -17,7 +17,8 @@ class Claim {
   ~Claim();
 
   /// Waits for another holder to end. Errors: it does not in time; one line.
-  [[nodiscard]] static core::Result<std::unique_ptr<Claim>> take(std::chrono::milliseconds patience);
+  [[nodiscard]] static core::Result<std::unique_ptr<Claim>> take(
+      std::chrono::milliseconds patience);
   [[nodiscard]] int fd() const noexcept { return fd_; }
 
  private:

@@ -87,7 +87,7 @@ Result<void> FamilySync::apply(const core::TablePtr& table) {
   return done;
 }
 
-/// Partial if it can be; one that fails is followed by a whole one (F73), unless that must fail too.
+/// Partial if it can be; one that fails is followed by a whole one (F73), unless that must fail.
 Result<void> FamilySync::sync(const ForwardingTable& table) {
   const auto began = options_.clock();
   if (in_force_ != nullptr) {
@@ -114,8 +114,7 @@ bool FamilySync::whole_is_due(const ForwardingTable& table) const {
   const core::Family family = programs_.family;
   const bool large = is_large(count_endpoints(table, family));
   const bool old = !large && options_.clock() - last_whole_ >= kWholeEvery;
-  return old || large != large_ ||
-         service_chains_differ(in_force_->node(), table.node(), family) ||
+  return old || large != large_ || service_chains_differ(in_force_->node(), table.node(), family) ||
          has_localhost_node_ports(in_force_->node(), family, render_) !=
              has_localhost_node_ports(table.node(), family, render_);
 }
@@ -180,7 +179,8 @@ void FamilySync::let_loopback_be_routed(const ForwardingTable& table) const {
   }
   std::ofstream out(options_.route_localnet);
   if (!(out << 1 << std::flush) && options_.warn) {
-    options_.warn(options_.route_localnet + ": cannot be written; node ports do not answer on "
+    options_.warn(options_.route_localnet +
+                  ": cannot be written; node ports do not answer on "
                   "127.0.0.1 (iptables.localhost-node-ports: false leaves it alone)");
   }
 }
@@ -265,8 +265,7 @@ Result<std::vector<std::string>> FamilySync::read_shared_firewall() {
   const Command command = programs_.show(Table::kFilter, kSharedFirewallChain);
   Present present;
   present.take("*filter");
-  const auto done =
-      runner_.run(command, [&](std::string_view line) { present.take(line); });
+  const auto done = runner_.run(command, [&](std::string_view line) { present.take(line); });
   if (!done) {
     return tl::make_unexpected(done.error());
   }

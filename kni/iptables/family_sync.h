@@ -90,9 +90,9 @@ class FamilySync {
   core::TablePtr in_force_;  ///< null: unknown
   Ruleset shared_;           ///< in force
   bool large_ = false;
-  bool lock_held_ = false;          ///< by another program, in the last restore
-  std::size_t service_rules_ = 0;   ///< in chains of service ports
-  std::set<std::string> stale_;     ///< chains that wait for their deletion
+  bool lock_held_ = false;         ///< by another program, in the last restore
+  std::size_t service_rules_ = 0;  ///< in chains of service ports
+  std::set<std::string> stale_;    ///< chains that wait for their deletion
   TimePoint last_whole_;
   TimePoint last_look_;
   TimePoint last_delete_;

@@ -28,8 +28,8 @@ Result<void> IptablesSink::open_families() {
   for (std::size_t i = 0; i < kFamilies.size(); ++i) {
     auto programs = ipt::find_programs(*runner_, kFamilies[i], options_.variant);
     if (programs) {
-      families_[i] = std::make_unique<ipt::FamilySync>(*runner_, std::move(*programs), options_,
-                                                       counters_[i]);
+      families_[i] =
+          std::make_unique<ipt::FamilySync>(*runner_, std::move(*programs), options_, counters_[i]);
     } else {
       why_not_[i] = programs.error().message;
     }
@@ -135,9 +135,7 @@ Result<void> IptablesSink::cleanup() {
 
 Result<void> clean_up_iptables(ipt::Runner& runner) {
   std::string errors;
-  const auto fail = [&](const std::string& line) {
-    errors += (errors.empty() ? "" : "; ") + line;
-  };
+  const auto fail = [&](const std::string& line) { errors += (errors.empty() ? "" : "; ") + line; };
   for (const Family family : kFamilies) {
     for (const ipt::Programs& programs : ipt::programs_with_our_chains(runner, family)) {
       const auto present = ipt::read_present(runner, programs);

@@ -171,8 +171,9 @@ std::string describe(const Command& command, const Outcome& outcome) {
            " s";
   }
   if (is_lock_held(outcome)) {
-    return program + ": another program holds the xtables lock (/run/xtables.lock) for longer than "
-                     "5 s; it is tried again";
+    return program +
+           ": another program holds the xtables lock (/run/xtables.lock) for longer than "
+           "5 s; it is tried again";
   }
   if (says(outcome, "Permission denied") || says(outcome, "Operation not permitted")) {
     return program + ": not permitted; CAP_NET_ADMIN and CAP_NET_RAW are needed";

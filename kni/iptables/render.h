@@ -12,7 +12,8 @@ namespace sluice::kni::ipt {
 // Theory of operation: the layout (section 19)
 //
 // Chains are kube-proxy's, by name and content. A packet's way:
-//   nat PREROUTING, OUTPUT   KUBE-SERVICES: cluster IP -> KUBE-SVC (cluster list) or KUBE-SVL (local
+//   nat PREROUTING, OUTPUT   KUBE-SERVICES: cluster IP -> KUBE-SVC (cluster list) or KUBE-SVL
+//   (local
 //                            list); external IP, VIP -> KUBE-EXT, or KUBE-FW when sources are
 //                            limited; a local address -> KUBE-NODEPORTS -> KUBE-EXT
 //   KUBE-EXT                 marks, takes the short cuts of P-5, goes to KUBE-SVC or KUBE-SVL
@@ -28,6 +29,9 @@ struct RenderOptions {
   bool localhost_node_ports = true;  ///< NP-6; IPv4 only
   bool drop_invalid = true;          ///< CT-10
   bool random_fully = true;          ///< Q-4: the binary knows it
+  /// Beside workers (host-mode): the begin of their taps' names. What comes in by one was decided
+  /// by a worker, and masquerading keeps off the workers' ports. Empty: the kernel forwards all.
+  std::string taps;
 };
 
 /// More endpoints than this over all service ports of a family: a large cluster (SY-8).

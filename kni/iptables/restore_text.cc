@@ -55,8 +55,8 @@ void RestoreText::commit() {
 
 std::string ruleset_text(const Ruleset& ruleset) {
   RestoreText out;
-  for (const auto& [table, chains] : {std::pair(Table::kFilter, &ruleset.filter),
-                                      std::pair(Table::kNat, &ruleset.nat)}) {
+  for (const auto& [table, chains] :
+       {std::pair(Table::kFilter, &ruleset.filter), std::pair(Table::kNat, &ruleset.nat)}) {
     out.begin(table);
     out.declare(*chains);
     out.append(*chains);

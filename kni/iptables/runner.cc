@@ -207,7 +207,8 @@ class HostRunner : public Runner {
       }
       if (fds[1].revents != 0) {
         read_some(errors, [&](std::string_view bytes) {
-          out.errors.append(bytes.substr(0, kMostErrors - std::min(kMostErrors, out.errors.size())));
+          const std::size_t room = kMostErrors - std::min(kMostErrors, out.errors.size());
+          out.errors.append(bytes.substr(0, room));
         });
       }
     }

@@ -21,9 +21,9 @@ struct Command {
 
 /// How it ended.
 struct Outcome {
-  int status = 0;            ///< exit status; 128 + signal
-  bool timed_out = false;    ///< killed at the deadline
-  std::string errors;        ///< the first 4 KiB of its standard error
+  int status = 0;          ///< exit status; 128 + signal
+  bool timed_out = false;  ///< killed at the deadline
+  std::string errors;      ///< the first 4 KiB of its standard error
   [[nodiscard]] bool good() const noexcept { return status == 0 && !timed_out; }
 };
 

@@ -1,9 +1,10 @@
-// The chains that all service ports share, and the hooks.
+// The chains that all service ports share.
 #include <algorithm>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "dataplane/core/fwd/masquerade_ports.h"
 #include "kni/iptables/names.h"
 #include "kni/iptables/render.h"
 #include "kni/iptables/words.h"
@@ -14,6 +15,7 @@ namespace {
 using core::Family;
 using core::FrontendKey;
 using core::FrontendKind;
+using core::Protocol;
 using core::ServiceSlot;
 
 constexpr const char* kToHost = "-m addrtype --dst-type LOCAL ";
@@ -23,8 +25,8 @@ class Writer {
   Writer(const core::ForwardingTable& table, Family family, const RenderOptions& options)
       : table_(table), node_(table.node().of(family)), options_(options) {
     out_.family = family;
-    for (const char* chain : {kServicesChain, kExternalServicesChain, kForwardChain,
-                              kNodePortsChain, kFirewallChain}) {
+    for (const char* chain :
+         {kServicesChain, kExternalServicesChain, kForwardChain, kNodePortsChain, kFirewallChain}) {
       out_.filter[chain];
     }
     for (const char* chain : {kServicesChain, kNodePortsChain, kPostroutingChain, kMarkChain}) {
@@ -47,10 +49,18 @@ class Writer {
   void add_marks() {
     const std::string mark = mark_text(table_.node().mark_bit);
     out_.nat[kMarkChain] = {"-j MARK --or-mark " + mark};
-    out_.nat[kPostroutingChain] = {
-        "-m mark ! --mark " + mark + "/" + mark + " -j RETURN", "-j MARK --xor-mark " + mark,
-        comment("kubernetes service traffic requiring SNAT") + "-j MASQUERADE" +
-            (options_.random_fully ? " --random-fully" : "")};
+    std::vector<std::string>& rules = out_.nat[kPostroutingChain];
+    rules = {"-m mark ! --mark " + mark + "/" + mark + " -j RETURN", "-j MARK --xor-mark " + mark};
+    const std::string say = comment("kubernetes service traffic requiring SNAT");
+    const std::string random = options_.random_fully ? " --random-fully" : "";
+    const auto ports = core::masquerade_ports(table_.node(), out_.family);
+    if (!options_.taps.empty() && ports) {
+      const std::string range = std::to_string(ports->first) + "-" + std::to_string(ports->last);
+      for (const Protocol p : {Protocol::kTcp, Protocol::kUdp, Protocol::kSctp}) {
+        rules.push_back(say + protocol_match(p) + "-j MASQUERADE --to-ports " + range + random);
+      }
+    }
+    rules.push_back(say + "-j MASQUERADE" + random);
   }
 
   void add_forward() {
@@ -164,8 +174,8 @@ class Writer {
 
   /// Section 13. Behind all frontends with an address.
   void add_node_port_dispatch() {
-    const std::string say = comment(
-        "kubernetes service nodeports; NOTE: this must be the last rule in this chain");
+    const std::string say =
+        comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain");
     const std::string go = std::string("-j ") + kNodePortsChain;
     std::vector<std::string>& rules = out_.nat[kServicesChain];
     if (!node_.node_ports.match_all) {
@@ -178,7 +188,10 @@ class Writer {
     }
     const bool v4 = out_.family == Family::kIpv4;
     const bool loopback = v4 && options_.localhost_node_ports;
-    rules.push_back(say + kToHost + (loopback ? "" : v4 ? "! -d 127.0.0.0/8 " : "! -d ::1/128 ") +
+    rules.push_back(say + kToHost +
+                    (loopback ? ""
+                     : v4     ? "! -d 127.0.0.0/8 "
+                              : "! -d ::1/128 ") +
                     go);
   }
 
@@ -188,12 +201,6 @@ class Writer {
   std::set<std::uint16_t> health_ports_;
   Ruleset out_;
 };
-
-Hook hook(Table table, const char* chain, const char* target, const char* text, bool only_new) {
-  std::string rule = only_new ? "-m conntrack --ctstate NEW " : "";
-  rule += comment(text, *text != '\0');
-  return {table, chain, target, rule + "-j " + target};
-}
 
 }  // namespace
 
@@ -255,44 +262,14 @@ Ruleset render(const core::ForwardingTable& table, Family family, const RenderOp
   return out;
 }
 
-std::vector<Hook> render_hooks(const core::NodePart& node, Family family,
-                               const RenderOptions& options) {
-  constexpr const char* kExternal = "kubernetes externally-visible service portals";
-  constexpr const char* kHealth = "kubernetes health check service ports";
-  constexpr const char* kPortals = "kubernetes service portals";
-  constexpr const char* kRules = "kubernetes forwarding rules";
-  constexpr const char* kLimits = "kubernetes load balancer firewall";
-  constexpr const char* kLast = "kubernetes postrouting rules";
-  std::vector<Hook> hooks = {
-      hook(Table::kFilter, "INPUT", kExternalServicesChain, kExternal, true),
-      hook(Table::kFilter, "FORWARD", kExternalServicesChain, kExternal, true),
-      hook(Table::kFilter, "INPUT", kNodePortsChain, kHealth, false),
-      hook(Table::kFilter, "FORWARD", kServicesChain, kPortals, true),
-      hook(Table::kFilter, "OUTPUT", kServicesChain, kPortals, true),
-      hook(Table::kFilter, "FORWARD", kForwardChain, kRules, false),
-      hook(Table::kFilter, "INPUT", kFirewallChain, kLimits, true),
-      hook(Table::kFilter, "OUTPUT", kFirewallChain, kLimits, true),
-      hook(Table::kFilter, "FORWARD", kFirewallChain, kLimits, true),
-      hook(Table::kNat, "OUTPUT", kServicesChain, kPortals, false),
-      hook(Table::kNat, "PREROUTING", kServicesChain, kPortals, false),
-      hook(Table::kNat, "POSTROUTING", kPostroutingChain, kLast, false),
-  };
-  if (has_localhost_node_ports(node, family, options)) {
-    hooks.push_back(hook(Table::kFilter, "INPUT", kSharedFirewallChain, "", false));
-    hooks.push_back(hook(Table::kFilter, "OUTPUT", kSharedFirewallChain, "", false));
-  }
-  return hooks;
-}
-
 bool has_localhost_node_ports(const core::NodePart& node, Family family,
                               const RenderOptions& options) {
   if (family != Family::kIpv4 || !options.localhost_node_ports) {
     return false;
   }
   const core::NodePortAddresses& ports = node.of(family).node_ports;
-  return ports.match_all ||
-         std::any_of(ports.addresses.begin(), ports.addresses.end(),
-                     [](const core::IpAddress& a) { return a.is_loopback(); });
+  return ports.match_all || std::any_of(ports.addresses.begin(), ports.addresses.end(),
+                                        [](const core::IpAddress& a) { return a.is_loopback(); });
 }
 
 bool service_chains_differ(const core::NodePart& before, const core::NodePart& after,

@@ -248,8 +248,8 @@ SyncText write_change(const ServiceChange& change, const Ruleset& shared_before,
   RestoreText out;
   const FilterOrder order = order_of(shared_before.filter, shared_after.filter);
   Chains nat = skip_equal ? differing(shared_before.nat, shared_after.nat) : shared_after.nat;
-  const bool filter_too = !skip_equal || order.adds || order.takes ||
-                          shared_before.filter != shared_after.filter;
+  const bool filter_too =
+      !skip_equal || order.adds || order.takes || shared_before.filter != shared_after.filter;
   if (order.adds) {
     write_section(out, Table::kFilter, order.takes ? order.both : shared_after.filter);
   }
@@ -314,8 +314,8 @@ std::string service_of_chain(const ForwardingTable& table, std::string_view chai
     if (s == nullptr) {
       continue;
     }
-    const bool is_endpoint = std::any_of(
-        s->endpoints.begin(), s->endpoints.end(), [&](const core::Endpoint& e) {
+    const bool is_endpoint =
+        std::any_of(s->endpoints.begin(), s->endpoints.end(), [&](const core::Endpoint& e) {
           return chain_hash(s->name, s->protocol, core::to_string(e.address, e.port)) == hash;
         });
     if (is_endpoint || chain_hash(s->name, s->protocol) == hash) {

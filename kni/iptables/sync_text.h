@@ -13,9 +13,9 @@ namespace sluice::kni::ipt {
 
 // Theory of operation: what is sent, in which order
 //
-// The input of one run of iptables-restore has sections; each is one commit of one table, so the run
-// may be killed between any two. Whatever is in force then, no rule leads to a chain that is not
-// there or that is another Service's:
+// The input of one run of iptables-restore has sections; each is one commit of one table, so the
+// run may be killed between any two. Whatever is in force then, no rule leads to a chain that is
+// not there or that is another Service's:
 //   - chains of a service port are written in the commit that first leads to them, or before;
 //   - chains are deleted in the commit that takes the last rule to them away, or later;
 //   - refusals (filter) come before the translation they follow (nat) goes, and go after the
@@ -49,11 +49,11 @@ struct SyncText {
 
 /// Chains of the service ports that two tables may have different.
 struct ServiceChange {
-  Chains chains;                ///< to write
-  std::set<std::string> gone;   ///< that nothing leads to any more
+  Chains chains;               ///< to write
+  std::set<std::string> gone;  ///< that nothing leads to any more
   std::size_t rules_before = 0;
   std::size_t rules_after = 0;
-  bool touched = false;         ///< some service port of the family
+  bool touched = false;  ///< some service port of the family
 };
 [[nodiscard]] ServiceChange render_change(const core::ForwardingTable& before,
                                           const core::ForwardingTable& after, core::Family family,

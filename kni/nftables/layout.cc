@@ -224,22 +224,6 @@ SetSpec affinity_set() {
   return {SetSpec::Kind::kTimeoutSet, {Field::kSaddr, Field::kSlot}};
 }
 
-std::optional<PortRange> masquerade_ports(const core::NodePart& node, Family family) {
-  constexpr std::uint16_t kLowest = 1024;
-  constexpr std::uint16_t kHighest = 65535;
-  if (!node.of(family).snat_addresses.empty() || node.snat_first_port == 0) {
-    return std::nullopt;
-  }
-  const int below = node.snat_first_port - kLowest;
-  const int above = kHighest - node.snat_last_port;
-  if (below <= 0 && above <= 0) {
-    return std::nullopt;
-  }
-  return below >= above
-             ? PortRange{kLowest, static_cast<std::uint16_t>(node.snat_first_port - 1)}
-             : PortRange{static_cast<std::uint16_t>(node.snat_last_port + 1), kHighest};
-}
-
 Ruleset render_node(const core::NodePart& node, Family family, const Scope& scope) {
   Ruleset ruleset;
   ruleset.family = family;

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "dataplane/core/fwd/masquerade_ports.h"
 #include "dataplane/core/net/address.h"
 
 namespace sluice::kni::nft {
@@ -94,11 +95,7 @@ struct Recall {
   std::string set;
   std::uint32_t number;
 };
-struct PortRange {
-  std::uint16_t first = 0;  ///< host order, inclusive
-  std::uint16_t last = 0;
-  bool operator==(const PortRange&) const = default;
-};
+using core::PortRange;
 struct Masquerade {
   std::optional<PortRange> ports;  ///< only behind a match of a protocol that has ports
 };

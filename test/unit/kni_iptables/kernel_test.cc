@@ -30,12 +30,16 @@ class IptablesKernel : public testing::TestWithParam<ipt::Variant> {
  protected:
   void SetUp() override {
     ASSERT_EQ(unshare(CLONE_NEWNET), 0) << "run as root: a network namespace is needed";
+    // The lock of the legacy programs is the machine's; namespaces need not wait for each other.
+    const std::string lock = testing::TempDir() + "sluice-xtables-" + std::to_string(getpid());
+    ASSERT_EQ(setenv("XTABLES_LOCKFILE", lock.c_str(), 1), 0);
     ASSERT_EQ(run("ip link set lo up"), 0);
     source_.profile = compile::Profile::kIptables;
     source_.config.node_port_addresses = {};
     fill_small_cluster(source_);
     open();
   }
+  void TearDown() override { unlink(std::getenv("XTABLES_LOCKFILE")); }
   void open() {
     IptablesSink::Options options;
     options.variant = GetParam();
@@ -196,12 +200,11 @@ TEST(IptablesClaim, ARestoreThatOutlivesItsDaemonHoldsItAndAnotherDaemonToo) {
             "iptables: another sluiced writes the chains of this network namespace");
   auto runner = ipt::make_runner(std::move(*claim));
   // What is run leaves a process behind that lives as long as the fifo has a writer.
-  const std::string fifo = std::string(std::getenv("TMPDIR") == nullptr ? "/tmp" : std::getenv("TMPDIR")) +
-                           "/sluice-claim-" + std::to_string(getpid());
+  const std::string fifo = testing::TempDir() + "sluice-claim-" + std::to_string(getpid());
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  ASSERT_TRUE(runner->run({{"sh", "-c", "cat " + fifo + " > /dev/null 2>&1 &"}, {},
-                           std::chrono::seconds(60)},
-                          nullptr));
+  ASSERT_TRUE(runner->run(
+      {{"sh", "-c", "cat " + fifo + " > /dev/null 2>&1 &"}, {}, std::chrono::seconds(60)},
+      nullptr));
   const int writer = open(fifo.c_str(), O_WRONLY | O_CLOEXEC);
   runner = nullptr;
   EXPECT_FALSE(ipt::Claim::take(std::chrono::milliseconds(0)));

@@ -67,7 +67,7 @@ TEST(IptablesRender, EveryNodeSettingThatRulesFollow) {
   source.config.interface_name_prefix = "cali";
   source.config.node_port_addresses = {"primary"};
   source.config.masquerade_bit = 3;
-  expect_golden(all_text(rules_of(source, Family::kIpv4, {false, false, false})),
+  expect_golden(all_text(rules_of(source, Family::kIpv4, {false, false, false, ""})),
                 "prefix-primary-v4.rules");
   source.config.masquerade_all = true;
   EXPECT_THAT(all_text(rules_of(source)), HasSubstr("-d 10.43.0.10 --dport 80 -j KUBE-MARK-MASQ"));
@@ -142,10 +142,24 @@ TEST(IptablesRender, LoopbackIsANodePortAddressOnlyWhereItIsWanted) {
   const std::string with = all_text(rules_of(source));
   EXPECT_THAT(with, HasSubstr("-d 127.0.0.1 -j KUBE-NODEPORTS"));
   EXPECT_THAT(with, HasSubstr("KUBE-FIREWALL"));
-  const std::string without = all_text(rules_of(source, Family::kIpv4, {false, true, true}));
+  const std::string without = all_text(rules_of(source, Family::kIpv4, {false, true, true, ""}));
   EXPECT_THAT(without, Not(HasSubstr("-d 127.0.0.1 ")));
   EXPECT_THAT(without, HasSubstr("-d 192.0.2.11 -j KUBE-NODEPORTS"));
   EXPECT_THAT(without, Not(HasSubstr("KUBE-FIREWALL")));
+}
+
+TEST(IptablesRender, BesideWorkersItKeepsOffWhatIsTheirs) {
+  IptablesSource source;
+  RenderOptions options;
+  options.taps = "slc-";
+  const auto table = source.make();
+  for (const Hook& hook : render_hooks(table->node(), Family::kIpv4, options)) {
+    const bool arriving = hook.chain != "OUTPUT" && hook.chain != "POSTROUTING" &&
+                          hook.target != std::string(kSharedFirewallChain);
+    EXPECT_EQ(hook.rule.starts_with("! -i slc-+ "), arriving) << hook.chain << " " << hook.rule;
+  }
+  EXPECT_THAT(rules_of(source, Family::kIpv4, options).nat[kPostroutingChain],
+              Contains(HasSubstr("-m udp -p udp -j MASQUERADE --to-ports 1024-40959 --random")));
 }
 
 TEST(IptablesRender, ALargeClusterHasNoCommentsInChainsOfServices) {
@@ -207,7 +221,8 @@ class Replay {
             fault_ += table + ": no chain for " + rule + "\n";
           }
           // A way into a Service has somewhere to go.
-          if (chain == kServicesChain && target.starts_with("KUBE-S") && chains.at(target).empty()) {
+          if (chain == kServicesChain && target.starts_with("KUBE-S") &&
+              chains.at(target).empty()) {
             fault_ += table + ": empty chain behind " + rule + "\n";
           }
         }
@@ -259,8 +274,8 @@ TEST(IptablesText, AChangeWritesTheSharedChainsAndThoseOfTheChangedService) {
       kEndpointPrefix + chain_hash("default/web", core::Protocol::kTcp, "10.42.3.10:8080");
   EXPECT_THAT(sent.text, HasSubstr("-X " + gone + "\n"));
   EXPECT_THAT(sent.text, HasSubstr(std::string(":") + kServicesChain));
-  EXPECT_THAT(sent.text, Not(HasSubstr(chain_hash("default/sticky:http", core::Protocol::kTcp) +
-                                       " - [0:0]")));
+  EXPECT_THAT(sent.text,
+              Not(HasSubstr(chain_hash("default/sticky:http", core::Protocol::kTcp) + " - [0:0]")));
   Replay kernel(whole(*before, false));
   kernel.add(sent.text);
   EXPECT_EQ(kernel.fault(), "");
@@ -334,8 +349,8 @@ TEST(IptablesText, CleanupTakesOursAndNothingElse) {
   for (const char* line :
        {"*filter", ":INPUT ACCEPT [0:0]", ":KUBE-SERVICES - [0:0]", ":KUBE-FIREWALL - [0:0]",
         "-A INPUT -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES",
-        "-A INPUT -j KUBE-FIREWALL", "-A INPUT -j THEIRS", "COMMIT", "*nat",
-        ":KUBE-SVC-X - [0:0]", ":KUBE-MARK-MASQ - [0:0]", "-A THEIRS -j KUBE-MARK-MASQ"}) {
+        "-A INPUT -j KUBE-FIREWALL", "-A INPUT -j THEIRS", "COMMIT", "*nat", ":KUBE-SVC-X - [0:0]",
+        ":KUBE-MARK-MASQ - [0:0]", "-A THEIRS -j KUBE-MARK-MASQ"}) {
     present.take(line);
   }
   EXPECT_EQ(write_cleanup(present),
@@ -349,10 +364,10 @@ TEST(IptablesText, CleanupTakesOursAndNothingElse) {
 TEST(IptablesText, AChainIsFoundBackToItsService) {
   IptablesSource source;
   const auto table = source.make();
-  EXPECT_EQ(service_of_chain(*table, kEndpointPrefix + chain_hash("default/web",
-                                                                  core::Protocol::kTcp,
-                                                                  "10.42.3.10:8080")),
-            "default/web");
+  EXPECT_EQ(
+      service_of_chain(*table, kEndpointPrefix + chain_hash("default/web", core::Protocol::kTcp,
+                                                            "10.42.3.10:8080")),
+      "default/web");
   EXPECT_EQ(service_of_chain(*table, "KUBE-SERVICES"), "");
 }
 

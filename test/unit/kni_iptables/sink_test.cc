@@ -32,8 +32,7 @@ class FakeRunner : public ipt::Runner {
   };
   explicit FakeRunner(State& state) : s_(state) {}
 
-  core::Result<ipt::Outcome> run(const ipt::Command& command,
-                                 const ipt::LineTaker& take) override {
+  core::Result<ipt::Outcome> run(const ipt::Command& command, const ipt::LineTaker& take) override {
     std::string words;
     for (const std::string& word : command.words) {
       words += (words.empty() ? "" : " ") + word;
@@ -173,16 +172,15 @@ TEST_F(IptablesSinkTest, ARefusedRuleIsNamedWithItsService) {
   const ipt::Ruleset rules =
       ipt::render(*table, Family::kIpv4, sink_->render_options(Family::kIpv4));
   ASSERT_TRUE(sink_->apply(table));
-  const std::string chain = ipt::kEndpointPrefix + ipt::chain_hash("default/web",
-                                                                   core::Protocol::kTcp,
-                                                                   "10.42.3.10:8080");
+  const std::string chain = ipt::kEndpointPrefix +
+                            ipt::chain_hash("default/web", core::Protocol::kTcp, "10.42.3.10:8080");
   const std::string& input = programs_.inputs[0];
-  const auto line = 1 + std::count(input.begin(), input.begin() + static_cast<std::ptrdiff_t>(
-                                                                      input.find("-A " + chain)),
-                                   '\n');
-  const ipt::Outcome outcome = refused(
-      2, "iptables-restore v1.8.9 (legacy): Couldn't load match\nError occurred at line: " +
-             std::to_string(line) + "\nTry `iptables-restore -h' for more information.\n");
+  const auto line =
+      1 + std::count(input.begin(),
+                     input.begin() + static_cast<std::ptrdiff_t>(input.find("-A " + chain)), '\n');
+  const ipt::Outcome outcome =
+      refused(2, "iptables-restore v1.8.9 (legacy): Couldn't load match\nError occurred at line: " +
+                     std::to_string(line) + "\nTry `iptables-restore -h' for more information.\n");
   open();
   programs_.restores = {outcome};
   const auto failed = sink_->apply(table);
@@ -200,7 +198,8 @@ TEST_F(IptablesSinkTest, ARefusedRuleIsNamedWithItsService) {
 TEST_F(IptablesSinkTest, AHeldLockIsSaidAndNotWaitedForTwice) {
   open();
   ASSERT_TRUE(sink_->apply(source_.make()));
-  programs_.restores = {refused(4, "Another app is currently holding the xtables lock; still 1s\n")};
+  programs_.restores = {
+      refused(4, "Another app is currently holding the xtables lock; still 1s\n")};
   const auto second = change();
   const auto failed = sink_->apply(second);
   ASSERT_FALSE(failed);
@@ -239,8 +238,9 @@ TEST_F(IptablesSinkTest, AMissingProgramIsALineAndItsFamilyIsReportedPerService)
 TEST_F(IptablesSinkTest, WithoutTheRightTheStartIsRefusedInOneLine) {
   for (const char* stem : {"iptables", "ip6tables"}) {
     programs_.outcome[std::string(stem) + " -w 5 -t nat -S POSTROUTING"] =
-        refused(4, "iptables v1.8.9 (nf_tables): Could not fetch rule set generation id: "
-                   "Permission denied (you must be root)\n");
+        refused(4,
+                "iptables v1.8.9 (nf_tables): Could not fetch rule set generation id: "
+                "Permission denied (you must be root)\n");
   }
   const auto refused = IptablesSink::open(std::make_unique<FakeRunner>(programs_), options_);
   ASSERT_FALSE(refused);
@@ -288,8 +288,7 @@ TEST_F(IptablesSinkTest, EveryHourAllIsWrittenAnew) {
 
 TEST_F(IptablesSinkTest, RulesOfOthersInTheSharedChainAreKept) {
   programs_.output["iptables-save"] = {
-      "*filter", ":KUBE-FIREWALL - [0:0]",
-      "-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP",
+      "*filter", ":KUBE-FIREWALL - [0:0]", "-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP",
       "-A KUBE-FIREWALL ! -s 127.0.0.0/8 -m comment --comment \"block incoming localnet "
       "connections\" -j DROP"};
   source_.config.node_port_addresses = {"0.0.0.0/0"};
@@ -363,9 +362,9 @@ TEST(IptablesRunner, ReadsWritesAndEndsWhatTakesTooLong) {
   const auto runner = ipt::make_runner();
   const std::string input(1 << 20, 'x');
   std::vector<std::string> lines;
-  const auto echoed = runner->run({{"sh", "-c", "wc -c; echo end; echo bad >&2; exit 3"}, input,
-                                   std::chrono::seconds(60)},
-                                  [&](std::string_view line) { lines.emplace_back(line); });
+  const auto echoed = runner->run(
+      {{"sh", "-c", "wc -c; echo end; echo bad >&2; exit 3"}, input, std::chrono::seconds(60)},
+      [&](std::string_view line) { lines.emplace_back(line); });
   ASSERT_TRUE(echoed);
   EXPECT_THAT(lines, ElementsAre("1048576", "end"));
   EXPECT_EQ(echoed->status, 3);
@@ -376,8 +375,7 @@ TEST(IptablesRunner, ReadsWritesAndEndsWhatTakesTooLong) {
   EXPECT_EQ(missing.error().message,
             "sluice-no-such-program: cannot be run: No such file or directory");
 
-  const auto endless =
-      runner->run({{"sleep", "1000"}, {}, std::chrono::milliseconds(1)}, nullptr);
+  const auto endless = runner->run({{"sleep", "1000"}, {}, std::chrono::milliseconds(1)}, nullptr);
   ASSERT_TRUE(endless);
   EXPECT_TRUE(endless->timed_out);
 }
