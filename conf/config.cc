@@ -218,6 +218,16 @@ void read_conntrack(Section section, ConntrackConfig& out) {
   section.done();
 }
 
+void read_iptables(Section section, IptablesConfig& out) {
+  using Variant = IptablesConfig::Variant;
+  section.word<Variant>(
+      "variant",
+      {{"auto", Variant::kAuto}, {"legacy", Variant::kLegacy}, {"nft", Variant::kNft}},
+      out.variant);
+  section.boolean("localhost-node-ports", out.localhost_node_ports);
+  section.done();
+}
+
 void read_min_sync_period(Section& top, std::optional<std::chrono::seconds>& out) {
   const YamlTree* node = top.find("min-sync-period");
   const bool given = node != nullptr && node->scalar != "auto";
@@ -278,6 +288,7 @@ void read_config(Reader& reader, Section& top, std::optional<Mode> mode, Config&
   top.duration("sync-period", out.sync_period);
   read_min_sync_period(top, out.min_sync_period);
   read_conntrack(top.section("conntrack"), out.conntrack);
+  read_iptables(top.section("iptables"), out.iptables);
   top.text("state-dir", out.state_dir);
   top.done();
   check_config(top, out);
@@ -306,6 +317,8 @@ const char* name_of(Mode mode) noexcept {
   switch (mode) {
     case Mode::kNftables:
       return "nftables";
+    case Mode::kIptables:
+      return "iptables";
     case Mode::kDpdk:
       break;
   }
@@ -319,14 +332,17 @@ core::Result<Mode> parse_mode(std::string_view word) {
   if (word == "nftables") {
     return Mode::kNftables;
   }
-  for (const char* kernel : {"iptables", "ipvs", "kernelspace"}) {
+  if (word == "iptables") {
+    return Mode::kIptables;
+  }
+  for (const char* kernel : {"ipvs", "kernelspace"}) {
     if (word == kernel) {
       return tl::make_unexpected(core::Error{std::string("this sluiced has no kernel mode ") +
-                                             kernel + "; dpdk and nftables are built in"});
+                                             kernel + "; nftables and iptables are built in"});
     }
   }
   return tl::make_unexpected(
-      core::Error{"dpdk or nftables is expected, not \"" + std::string(word.substr(0, 60)) + "\""});
+      core::Error{"dpdk, nftables or iptables is expected, not \"" + std::string(word.substr(0, 60)) + "\""});
 }
 
 core::Result<Config> parse(std::string_view text, const std::string& file,

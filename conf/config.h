@@ -20,7 +20,7 @@ namespace sluice::conf {
 // is checked by whoever uses the value.
 
 /// How the node forwards. The loader refuses the kernel modes that are not built in.
-enum class Mode : std::uint8_t { kDpdk, kNftables };
+enum class Mode : std::uint8_t { kDpdk, kNftables, kIptables };
 
 /// What a worker does when there is nothing to receive (design: Idle).
 enum class Idle : std::uint8_t { kAuto, kSpin, kYield, kSleep };
@@ -183,6 +183,14 @@ struct ConntrackConfig {
   bool operator==(const ConntrackConfig&) const = default;
 };
 
+/// Mode iptables.
+struct IptablesConfig {
+  enum class Variant : std::uint8_t { kAuto, kLegacy, kNft };
+  Variant variant = Variant::kAuto;  ///< auto: the one that this host's rules are in
+  bool localhost_node_ports = true;  ///< NP-6
+  bool operator==(const IptablesConfig&) const = default;
+};
+
 struct Config {
   Mode mode = Mode::kDpdk;
   /// Mode dpdk: the kernel mode for what begins on the host itself; empty: none.
@@ -208,6 +216,7 @@ struct Config {
   /// Shortest time between two applies; empty: 1 s in kernel modes, else none.
   std::optional<std::chrono::seconds> min_sync_period;
   ConntrackConfig conntrack;
+  IptablesConfig iptables;
   std::string state_dir = "/var/lib/sluice";  ///< last good snapshot; empty: none is kept
   LogLevel log_level = LogLevel::kInfo;
   OwnerMap test_owner_map = OwnerMap::kNormal;  ///< for tests; not in sluiced.yaml

@@ -16,6 +16,9 @@ import lab
 from lab import back, front, url
 
 EXAMPLE = pathlib.Path(__file__).resolve().parent / "examples" / "quickstart.yaml"
+# Part of the rules, by mode.
+KERNEL_LISTS = {"nftables": ("nft", "list", "map", "ip", "sluice", "service-ips"),
+                "iptables": ("iptables", "-t", "nat", "-S", "KUBE-SERVICES")}
 HTTP_REQUESTS, UDP_REQUESTS = 300, 150
 LOAD_SECONDS = 2
 
@@ -68,7 +71,7 @@ class Demo:
         self.step("nginx in b1 b2 b3: HTTP on 8080, UDP on 8053")
         self.net.start_backends()
         if self.net.kernel:
-            self.step("sluiced in gw: mode nftables, the kernel forwards")
+            self.step(f"sluiced in gw: mode {self.net.port_kind}, the kernel forwards")
         else:
             self.step(f"sluiced in gw: two workers, ports {self.net.port_kind}:front and "
                       f"{self.net.port_kind}:back")
@@ -153,9 +156,9 @@ class Demo:
         print()
         self.table(rows)
         if self.net.kernel:
-            print("\n  what the kernel has (nft list map ip sluice service-ips):\n")
-            print(indent(self.net.run("gw", "nft", "list", "map", "ip", "sluice",
-                                      "service-ips").stdout))
+            command = KERNEL_LISTS[self.net.port_kind]
+            print(f"\n  what the kernel has ({' '.join(command)}):\n")
+            print(indent(self.net.run("gw", *command).stdout))
         else:
             print("\n  counters of the workers (sluicectl counters):\n")
             print(indent(self.net.ctl("counters").stdout))
@@ -215,7 +218,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--binaries", default=str(lab.ROOT / "build" / "bin"))
     parser.add_argument("--port", default="auto", 
-                        choices=["auto", "af_xdp", "af_packet", "nftables"])
+                        choices=["auto", "af_xdp", "af_packet", "nftables", "iptables"])
     parser.add_argument("--prefix")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--stop", metavar="PREFIX")

@@ -103,15 +103,15 @@ class Lab:
         """
         binaries   folder of sluiced and sluicectl
         keep       the processes outlive this one; remove(prefix) ends them
-        port_kind  af_xdp, af_packet or auto: how sluiced reaches its interfaces; nftables: it does
-                   not, the gateway's kernel forwards
+        port_kind  af_xdp, af_packet or auto: how sluiced reaches its interfaces; nftables,
+                   iptables: it does not, the gateway's kernel forwards
         queues     queue pairs of every veth
         far_queues transmit queues of the links towards the gateway; 1: all frames arrive at its
                    first queue
         """
         self.binaries = pathlib.Path(binaries or ROOT / "build" / "bin")
         self.port_kind = port_kind
-        self.kernel = port_kind == "nftables"
+        self.kernel = port_kind in ("nftables", "iptables")
         self.queues = queues
         self.far_queues = far_queues or queues
         self._preexec = None if keep else _die_with_parent
@@ -290,7 +290,7 @@ class Lab:
         """Text of a configuration file for this lab. extra: further top-level YAML lines."""
         if self.kernel:
             # The limit of flows belongs to the whole machine.
-            return (f"mode: nftables\n"
+            return (f"mode: {self.port_kind}\n"
                     f"node: {{name: gw, addresses: [{NODE4}, '{NODE6}']}}\n"
                     f"conntrack: {{max-per-core: 0}}\n"
                     f"listen: unix:{self.socket}\n"

@@ -41,6 +41,9 @@ core::Result<std::unique_ptr<server::UnixSocket>> claim_listen(const std::string
 publish::Publisher::Options publisher_options(const conf::Config& config) {
   publish::Publisher::Options options;
   options.node = node_config(config);
+  if (config.mode == conf::Mode::kIptables) {
+    options.profile = compile::Profile::kIptables;
+  }
   options.id_limits.service_ports = config.tables.services;
   options.id_limits.endpoints = config.tables.backends;
   return options;

@@ -72,7 +72,8 @@ core::Result<HostRules> make_host_rules(const conf::Config& config, TakeOver tak
                      "--take-over: a kernel mode is expected, as mode or as host-mode"});
   }
   auto adapter = make_kernel_sink(*config.host_mode,
-                                  {config.sync_period, take_over, dpdk::tap_name("")});
+                                  {config.sync_period, take_over, config.iptables,
+                                   dpdk::tap_name("")});
   if (!adapter) {
     return tl::make_unexpected(adapter.error());
   }

@@ -33,7 +33,8 @@ core::Result<void> serve_kernel(const conf::Config& config, TakeOver take_over) 
   if (!claim) {
     return tl::make_unexpected(claim.error());
   }
-  auto adapter = make_kernel_sink(config.mode, {config.sync_period, take_over, ""});
+  auto adapter =
+      make_kernel_sink(config.mode, {config.sync_period, take_over, config.iptables, ""});
   if (!adapter) {
     return tl::make_unexpected(adapter.error());
   }

@@ -1,10 +1,14 @@
 // Which adapter a kernel mode has, and what it takes over from.
 #include "control/kernel_sink.h"
 
+#include <fstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "control/daemon_parts.h"
+#include "kni/iptables/iptables_sink.h"
+#include "kni/nftables/encode.h"
 #include "kni/nftables/nftables_sink.h"
 #include "kni/takeover/iptables_rules.h"
 #include "kni/takeover/process.h"
@@ -15,12 +19,12 @@ namespace {
 
 constexpr const char* kKubeProxy = "kube-proxy";  // its process, and its nftables tables
 
-core::Result<void> refuse_running(const char* process) {
-  const auto pid = kni::find_process(process);
+core::Result<void> refuse_running(const std::string& wanted) {
+  const auto pid = kni::find_process(kKubeProxy);
   if (!pid) {
     return {};
   }
-  return tl::make_unexpected(core::Error{std::string("--take-over ") + process + ": it runs (pid " +
+  return tl::make_unexpected(core::Error{wanted + " " + kKubeProxy + ": it runs (pid " +
                                          std::to_string(*pid) + "); end it first"});
 }
 
@@ -39,12 +43,89 @@ core::Result<std::unique_ptr<kni::NftablesSink>> make_nftables(const KernelSinkO
   return std::make_unique<kni::NftablesSink>(std::move(*kernel), std::move(sink_options));
 }
 
-}  // namespace
+/// For a restore that outlives the daemon that began it.
+constexpr std::chrono::seconds kClaimPatience{30};
+constexpr const char* kBeLiberal = "/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal";
 
-core::Result<KernelSink> make_kernel_sink(conf::Mode, const KernelSinkOptions& options) {
+/// CT-10: packets that belong to no flow are dropped, unless the kernel is told to be liberal.
+bool drops_invalid() {
+  int liberal = 0;
+  std::ifstream(kBeLiberal) >> liberal;
+  return liberal == 0;
+}
+
+core::Result<std::unique_ptr<kni::IptablesSink>> make_iptables(const KernelSinkOptions& options) {
+  using Variant = conf::IptablesConfig::Variant;
+  kni::IptablesSink::Options sink_options;
+  sink_options.sync_period = options.sync_period;
+  sink_options.warn = warn_line;
+  sink_options.variant = options.iptables.variant == Variant::kLegacy ? kni::ipt::Variant::kLegacy
+                         : options.iptables.variant == Variant::kNft  ? kni::ipt::Variant::kNft
+                                                                      : kni::ipt::Variant::kAuto;
+  sink_options.render.localhost_node_ports = options.iptables.localhost_node_ports;
+  sink_options.render.drop_invalid = drops_invalid();
+  sink_options.render.taps = options.taps;
+  auto claim = kni::ipt::Claim::take(kClaimPatience);
+  if (!claim) {
+    return tl::make_unexpected(claim.error());
+  }
+  return kni::IptablesSink::open(kni::ipt::make_runner(std::move(*claim)),
+                                 std::move(sink_options));
+}
+
+core::Result<void> remove_kube_proxy_tables() {
+  auto kernel = kni::nft::open_kernel();
+  if (!kernel) {
+    return {};  // without nftables there are none
+  }
+  kni::nft::Batch batch(std::nullopt);
+  for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
+    kni::nft::encode_table(batch, family, kKubeProxy);  // so that there is one to remove
+    kni::nft::encode_table_end(batch, family, kKubeProxy);
+  }
+  batch.finish();
+  const kni::nft::CommitResult result = (*kernel)->commit(batch);
+  if (result.error != 0) {
+    return tl::make_unexpected(core::Error{kni::nft::describe(result)});
+  }
+  return {};
+}
+
+/// The chains of kube-proxy that we do not go on with: its nftables tables, the other variant's.
+core::Result<void> remove_others_of_iptables(const std::vector<std::string>& kept) {
+  core::Result<void> tables = remove_kube_proxy_tables();
+  core::Result<void> rules = kni::remove_kube_proxy_rules(kept);
+  return tables ? rules : tables;
+}
+
+core::Result<KernelSink> make_iptables_adapter(const KernelSinkOptions& options) {
+  if (auto stopped = refuse_running("mode iptables writes the chains of"); !stopped) {
+    return tl::make_unexpected(stopped.error());
+  }
+  auto iptables = make_iptables(options);
+  if (!iptables) {
+    return tl::make_unexpected(iptables.error());
+  }
+  KernelSink out;
+  out.metrics = iptables->get();
+  std::vector<std::string> kept;
+  for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
+    if (const auto* sync = (*iptables)->family(family); sync != nullptr) {
+      kept.push_back(sync->programs().variant_name());
+    }
+  }
+  out.sink = std::move(*iptables);
+  if (options.take_over == TakeOver::kKubeProxy) {
+    out.sink = std::make_unique<kni::TakeOverSink>(
+        std::move(out.sink), [kept] { return remove_others_of_iptables(kept); }, warn_line);
+  }
+  return out;
+}
+
+core::Result<KernelSink> make_nftables_adapter(const KernelSinkOptions& options) {
   const bool take_over = options.take_over == TakeOver::kKubeProxy;
   if (take_over) {
-    if (auto stopped = refuse_running(kKubeProxy); !stopped) {
+    if (auto stopped = refuse_running("--take-over"); !stopped) {
       return tl::make_unexpected(stopped.error());
     }
   }
@@ -56,13 +137,24 @@ core::Result<KernelSink> make_kernel_sink(conf::Mode, const KernelSinkOptions& o
   out.metrics = nftables->get();
   out.sink = std::move(*nftables);
   if (take_over) {
-    out.sink = std::make_unique<kni::TakeOverSink>(std::move(out.sink),
-                                                   kni::remove_kube_proxy_rules, warn_line);
+    out.sink = std::make_unique<kni::TakeOverSink>(
+        std::move(out.sink), [] { return kni::remove_kube_proxy_rules({}); }, warn_line);
   }
   return out;
 }
 
-core::Result<void> clean_up_kernel() {
+}  // namespace
+
+core::Result<KernelSink> make_kernel_sink(conf::Mode mode, const KernelSinkOptions& options) {
+  return mode == conf::Mode::kIptables ? make_iptables_adapter(options)
+                                       : make_nftables_adapter(options);
+}
+
+core::Result<void> clean_up_kernel(conf::Mode mode) {
+  if (mode == conf::Mode::kIptables) {
+    const auto runner = kni::ipt::make_runner();
+    return kni::clean_up_iptables(*runner);
+  }
   auto nftables = make_nftables({});
   if (!nftables) {
     return tl::make_unexpected(nftables.error());

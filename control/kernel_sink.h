@@ -22,6 +22,7 @@ struct KernelSink {
 struct KernelSinkOptions {
   std::chrono::milliseconds sync_period{30000};
   TakeOver take_over = TakeOver::kNothing;
+  conf::IptablesConfig iptables;  ///< mode iptables
   /// Beside workers (host-mode): the begin of their taps' names; empty: the kernel forwards all.
   std::string taps;
 };
@@ -31,7 +32,7 @@ struct KernelSinkOptions {
 [[nodiscard]] core::Result<KernelSink> make_kernel_sink(conf::Mode mode,
                                                         const KernelSinkOptions& options);
 
-/// Removes what kernel modes have made. Errors: one line.
-[[nodiscard]] core::Result<void> clean_up_kernel();
+/// Removes what a kernel mode has made. Errors: one line.
+[[nodiscard]] core::Result<void> clean_up_kernel(conf::Mode mode);
 
 }  // namespace sluice::daemon

@@ -55,12 +55,12 @@ core::Result<void> serve(const conf::Config& config, TakeOver take_over) {
   return serve_dpdk(config, take_over);
 #else
   return tl::make_unexpected(
-      core::Error{"this sluiced is built without DPDK; use --mode nftables"});
+      core::Error{"this sluiced is built without DPDK; use --mode nftables or iptables"});
 #endif
 }
 
-int clean_up() {
-  if (const auto cleaned = clean_up_kernel(); !cleaned) {
+int clean_up(conf::Mode mode) {
+  if (const auto cleaned = clean_up_kernel(mode); !cleaned) {
     std::fprintf(stderr, "sluiced: %s\n", cleaned.error().message.c_str());
     return kExitFailure;
   }
@@ -108,19 +108,16 @@ int main(int argc, char** argv) {
   std::string take_over;
   app.add_option("--config", arguments.file, "configuration file")->capture_default_str();
   app.add_flag("--check", arguments.check_only, "only say whether the configuration is good");
-  app.add_option("--mode", mode, "dpdk or nftables; wins over the file");
+  app.add_option("--mode", mode, "dpdk, nftables or iptables; wins over the file");
   app.add_option("--take-over", take_over,
                  "kube-proxy: its rules are removed when ours are in force; it must have ended")
       ->check(CLI::IsMember({"kube-proxy"}));
-  app.add_flag("--cleanup", cleanup, "remove what the kernel modes have made, and end");
+  app.add_flag("--cleanup", cleanup, "remove what --mode nftables (default) or iptables has made, and end");
   app.set_version_flag("--version", std::string("sluiced ") + sluice::daemon::kVersion);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? EXIT_SUCCESS : sluice::daemon::kExitBadConfiguration;
-  }
-  if (cleanup) {
-    return sluice::daemon::clean_up();
   }
   if (!mode.empty()) {
     const auto parsed = sluice::conf::parse_mode(mode);
@@ -129,6 +126,9 @@ int main(int argc, char** argv) {
       return sluice::daemon::kExitBadConfiguration;
     }
     arguments.mode = *parsed;
+  }
+  if (cleanup) {
+    return sluice::daemon::clean_up(arguments.mode.value_or(sluice::conf::Mode::kNftables));
   }
   if (!take_over.empty()) {
     arguments.take_over = sluice::daemon::TakeOver::kKubeProxy;

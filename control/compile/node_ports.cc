@@ -12,6 +12,7 @@ NodePortRanges node_port_ranges(const NodeConfig& config, const NodeContext& con
     entries.emplace_back("primary");  // NP-1; other modes leave the list empty: all addresses
   }
   NodePortRanges ranges;
+  ranges.loopback4 = context.profile == Profile::kIptables;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (entries[i] == "primary") {
       for (const auto& ip : {context.node_ip4, context.node_ip6}) {
@@ -41,11 +42,16 @@ core::NodePortAddresses node_port_addresses(const NodePortRanges& ranges, core::
     out.match_all = true;
     return out;
   }
-  std::copy_if(local.begin(), local.end(), std::back_inserter(out.addresses),
-               [&](const core::IpAddress& a) {
-                 return std::any_of(mine.begin(), mine.end(),
-                                    [&](const core::Cidr& c) { return c.contains(a); });
-               });
+  const auto listed = [&](const core::IpAddress& a) {
+    return std::any_of(mine.begin(), mine.end(),
+                       [&](const core::Cidr& c) { return c.contains(a); });
+  };
+  std::copy_if(local.begin(), local.end(), std::back_inserter(out.addresses), listed);
+  const core::IpAddress loopback = *core::parse_address("127.0.0.1");
+  if (ranges.loopback4 && listed(loopback)) {
+    out.addresses.insert(std::lower_bound(out.addresses.begin(), out.addresses.end(), loopback),
+                         loopback);
+  }
   return out;
 }
 

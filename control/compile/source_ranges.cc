@@ -39,9 +39,14 @@ std::vector<core::Cidr> allowed_sources(const model::Service& service, core::Fam
       ranges.emplace_back(vip, 128);
     }
   }
-  std::sort(ranges.begin(), ranges.end());
-  ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
-  return ranges;
+  // As the Service has them: rules are written in this order.
+  std::vector<core::Cidr> unique;
+  for (const core::Cidr& range : ranges) {
+    if (std::find(unique.begin(), unique.end(), range) == unique.end()) {
+      unique.push_back(range);
+    }
+  }
+  return unique;
 }
 
 void check_source_ranges(const model::Service& service, Reporter& report) {

@@ -125,7 +125,7 @@ void add_checks(Writer& w, const core::NodePart& node, Family family) {
 }
 
 /// P-9.
-void add_masquerading(Writer& w, const core::NodePart& node, std::optional<PortRange> ports) {
+void add_masquerading(Writer& w, const core::NodePart& node, std::optional<core::PortRange> ports) {
   const auto marked = [&](std::vector<Statement> match, Masquerade how) {
     match.insert(match.begin(), MarkHas{node.mark_bit});
     match.insert(match.end(), {MarkClear{node.mark_bit}, how});
@@ -224,22 +224,6 @@ SetSpec affinity_set() {
   return {SetSpec::Kind::kTimeoutSet, {Field::kSaddr, Field::kSlot}};
 }
 
-std::optional<PortRange> masquerade_ports(const core::NodePart& node, Family family) {
-  constexpr std::uint16_t kLowest = 1024;
-  constexpr std::uint16_t kHighest = 65535;
-  if (!node.of(family).snat_addresses.empty() || node.snat_first_port == 0) {
-    return std::nullopt;
-  }
-  const int below = node.snat_first_port - kLowest;
-  const int above = kHighest - node.snat_last_port;
-  if (below <= 0 && above <= 0) {
-    return std::nullopt;
-  }
-  return below >= above
-             ? PortRange{kLowest, static_cast<std::uint16_t>(node.snat_first_port - 1)}
-             : PortRange{static_cast<std::uint16_t>(node.snat_last_port + 1), kHighest};
-}
-
 Ruleset render_node(const core::NodePart& node, Family family, const Scope& scope) {
   Ruleset ruleset;
   ruleset.family = family;
@@ -248,7 +232,7 @@ Ruleset render_node(const core::NodePart& node, Family family, const Scope& scop
   add_hooks(w, scope);
   add_services(w, node, family);
   add_checks(w, node, family);
-  add_masquerading(w, node, scope.taps.empty() ? std::nullopt : masquerade_ports(node, family));
+  add_masquerading(w, node, scope.taps.empty() ? std::nullopt : core::host_ports(node, family));
   for (const auto& [name, spec] : ruleset.sets) {
     ruleset.elements[name];
   }

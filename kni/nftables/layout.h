@@ -72,11 +72,6 @@ struct Scope {
 [[nodiscard]] Ruleset render_node(const core::NodePart& node, core::Family family,
                                   const Scope& scope = {});
 
-/// Ports that masquerading beside workers may use: the longer part of 1024..65535 without those of
-/// source translation. nullopt: any port, because workers translate to addresses of their own.
-[[nodiscard]] std::optional<PortRange> masquerade_ports(const core::NodePart& node,
-                                                        core::Family family);
-
 /// Whether rules (and not only elements) follow from what differs between two node parts.
 [[nodiscard]] bool rules_differ(const core::NodePart& before, const core::NodePart& after,
                                 core::Family family);

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "dataplane/core/fwd/host_ports.h"
 #include "dataplane/core/net/address.h"
 
 namespace sluice::kni::nft {
@@ -94,13 +95,8 @@ struct Recall {
   std::string set;
   std::uint32_t number;
 };
-struct PortRange {
-  std::uint16_t first = 0;  ///< host order, inclusive
-  std::uint16_t last = 0;
-  bool operator==(const PortRange&) const = default;
-};
 struct Masquerade {
-  std::optional<PortRange> ports;  ///< only behind a match of a protocol that has ports
+  std::optional<core::PortRange> ports;  ///< only behind a match of a protocol that has ports
 };
 struct Count {};
 struct Reject {};

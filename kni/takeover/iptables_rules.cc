@@ -1,5 +1,6 @@
 #include "kni/takeover/iptables_rules.h"
 
+#include <algorithm>
 #include <string>
 
 #include "kni/takeover/child.h"
@@ -40,11 +41,15 @@ core::Result<void> remove_of(const std::string& name) {
 
 }  // namespace
 
-core::Result<void> remove_kube_proxy_rules() {
+core::Result<void> remove_kube_proxy_rules(const std::vector<std::string>& kept) {
   core::Result<void> result;
   for (const char* family : {"iptables", "ip6tables"}) {
     for (const char* variant : {"-nft", "-legacy"}) {
-      if (auto done = remove_of(std::string(family) + variant); !done && result) {
+      const std::string name = std::string(family) + variant;
+      if (std::find(kept.begin(), kept.end(), name) != kept.end()) {
+        continue;
+      }
+      if (auto done = remove_of(name); !done && result) {
         result = done;
       }
     }

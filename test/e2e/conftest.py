@@ -19,7 +19,7 @@ COUNTERS = ROOT / "dataplane" / "pipeline" / "counters.h"
 
 def pytest_addoption(parser):
     parser.addoption("--port-kind", default="af_xdp", 
-                     choices=["af_xdp", "af_packet", "nftables"])
+                     choices=["af_xdp", "af_packet", "nftables", "iptables"])
     parser.addoption("--binaries", default=os.environ.get("SLUICE_BINARIES",
                                                           str(ROOT / "build" / "bin")))
 

@@ -4,6 +4,8 @@ import json
 import re
 import subprocess
 
+import pytest
+
 import lab
 import objects
 from lab import back, front, url
@@ -151,15 +153,15 @@ def test_the_kernel_of_the_gateway_answers_nothing_on_the_ports_themselves(net):
         assert (name, int(float(value))) == (name, 0)
 
 
-def test_host_mode_serves_what_begins_on_the_gateway_beside_the_workers(net):
-    net.start_sluiced(WORKERS, extra="host-mode: nftables\nmin-sync-period: 0s\n")
+@pytest.mark.parametrize("host_mode", ["nftables", "iptables"])
+def test_host_mode_serves_what_begins_on_the_gateway_beside_the_workers(net, host_mode):
+    net.start_sluiced(WORKERS, extra=f"host-mode: {host_mode}\nmin-sync-period: 0s\n")
     net.apply(objects.as_list(
         objects.service("shop", 101), objects.slices("shop"), objects.service("none", 103),
         objects.service("dns", 102, ports=objects.UDP_PORTS),
         objects.slices("dns", objects.UDP_PORTS)))
-    net.wait(lambda: "svc-eps" in net.run("gw", "nft", "list", "ruleset").stdout
-             and all(sink.get("appliedVersion") == sink.get("wantedVersion")
-                     for sink in net.ctl_json("status")["sinks"]), "no rules", log=True)
+    net.wait(lambda: all(sink.get("appliedVersion") == sink.get("wantedVersion")
+                         for sink in net.ctl_json("status")["sinks"]), "no rules", log=True)
     net.ip("gw", "route", "add", "10.96.0.0/24", "dev", "slc-back")  # as a default route would
     beside = net.start_traffic("c1", "http", front(101), 80, "--parallel", 4)
 

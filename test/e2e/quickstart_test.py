@@ -18,7 +18,8 @@ def namespaces():
 
 
 def test_quickstart_answers_everything_and_leaves_nothing(binaries, port_kind):
-    kind = ["--mode", "nftables"] if port_kind == "nftables" else ["--port", port_kind]
+    kernel = port_kind in ("nftables", "iptables")
+    kind = ["--mode", port_kind] if kernel else ["--port", port_kind]
     done = quickstart(binaries, *kind)
 
     assert done.returncode == 0, done.stdout + done.stderr

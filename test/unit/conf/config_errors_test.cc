@@ -78,8 +78,10 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Values, Mistakes,
     ::testing::Values(
-        Mistake{"mode: iptables\n", "f.yaml:2: mode: ", "no kernel mode iptables"},
-        Mistake{"mode: fast\n", "f.yaml:2: mode: ", "dpdk or nftables is expected, not \"fast\""},
+        Mistake{"mode: ipvs\n", "f.yaml:2: mode: ", "no kernel mode ipvs"},
+        Mistake{"iptables: {variant: ebtables}\n", "f.yaml:2: iptables.variant: ",
+                "one of auto, legacy, nft"},
+        Mistake{"mode: fast\n", "f.yaml:2: mode: ", "dpdk, nftables or iptables is expected, not \"fast\""},
         Mistake{"mode: nftables\n", "f.yaml:1: ports: ", "none is expected in a kernel mode"},
         Mistake{"min-sync-period: 5\n", "f.yaml:2: min-sync-period: ", "0s..24h"},
         Mistake{"conntrack: {udp-timeout: never}\n", "f.yaml:2: conntrack.udp-timeout: ", "0s..24h"},

@@ -232,6 +232,16 @@ TEST(Config, AKernelModeNeedsNoPortsAndHasSettingsOfItsOwn) {
   EXPECT_TRUE(config->conntrack.tcp_be_liberal);
 }
 
+TEST(Config, ModeIptablesHasSettingsOfItsOwn) {
+  const auto config =
+      parse("mode: iptables\niptables: {variant: legacy, localhost-node-ports: false}\n", "f.yaml");
+
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(config->mode, Mode::kIptables);
+  EXPECT_EQ(config->iptables.variant, IptablesConfig::Variant::kLegacy);
+  EXPECT_FALSE(config->iptables.localhost_node_ports);
+}
+
 TEST(Config, TheModeOfTheCommandLineWins) {
   const auto config = parse("log-level: debug\n", "f.yaml", Mode::kNftables);
 

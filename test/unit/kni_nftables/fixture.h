@@ -29,6 +29,7 @@ class TableSource {
     }
   }
 
+  compile::Profile profile = compile::Profile::kNftables;
   compile::NodeConfig config;
   compile::HostState host;
   model::ClusterState state;
@@ -38,7 +39,7 @@ class TableSource {
 
   core::TablePtr make() {
     auto compiled =
-        compile::compile_full(state, config, host, compile::Profile::kNftables, ids_, last_);
+        compile::compile_full(state, config, host, profile, ids_, last_);
     if (!compiled) {
       throw std::runtime_error(compiled.error().message);
     }

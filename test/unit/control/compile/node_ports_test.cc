@@ -64,6 +64,15 @@ TEST_F(NodePortsTest, LoopbackNodeAddressIsNoPrimary) {  // NP-2
   EXPECT_TRUE(resolve({"primary"}).match_all);
 }
 
+TEST_F(NodePortsTest, IptablesServesLoopbackWhereTheListNamesIt) {  // NP-6
+  const std::vector<std::string> list = {"192.0.2.11/32", "127.0.0.0/8", "::1/128"};
+  EXPECT_THAT(resolve(list).addresses, ElementsAre(ip("192.0.2.11")));
+  node_.profile = Profile::kIptables;
+  EXPECT_THAT(resolve(list).addresses, ElementsAre(ip("127.0.0.1"), ip("192.0.2.11")));
+  EXPECT_THAT(resolve(list, Family::kIpv6).addresses, IsEmpty());
+  EXPECT_THAT(resolve({"192.0.2.11/32"}).addresses, ElementsAre(ip("192.0.2.11")));
+}
+
 TEST_F(NodePortsTest, GarbageIsReported) {
   EXPECT_THAT(resolve({"primary", "everything"}).addresses, ElementsAre(ip("192.0.2.11")));
   ASSERT_EQ(1U, lines_.size());

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "kni/iptables/ruleset.h"
+
+namespace sluice::kni::ipt {
+
+/// Input of `iptables-restore --noflush`: sections, each of one table and one commit. A chain that
+/// is declared is emptied; what is not named stays as it is. Chains are declared before any rule.
+class RestoreText {
+ public:
+  void begin(Table table);
+  void declare(std::string_view chain);
+  /// Declares all of them.
+  void declare(const Chains& chains);
+  void append(std::string_view chain, std::string_view rule);
+  void append(const Chains& chains);
+  /// Puts the rule on top of its built-in chain.
+  void insert(const Hook& hook);
+  /// Takes away one rule that is as `rule` says.
+  void take_out(std::string_view chain, std::string_view rule);
+  /// Deletes a chain that was declared in this section.
+  void remove(std::string_view chain);
+  void commit();
+
+  [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+  [[nodiscard]] std::string take() { return std::move(text_); }
+  /// Rules appended to chains of that table.
+  [[nodiscard]] std::size_t rules(Table table) const noexcept {
+    return rules_[static_cast<std::size_t>(table)];
+  }
+
+ private:
+  void line(std::string_view a, std::string_view b = {}, std::string_view c = {},
+            std::string_view d = {});
+
+  std::string text_;
+  Table table_ = Table::kFilter;
+  std::array<std::size_t, kTables.size()> rules_{};
+};
+
+/// A whole rule set as text, for goldens and checks.
+[[nodiscard]] std::string ruleset_text(const Ruleset& ruleset);
+
+/// The n-th line, from 1; empty: there is none.
+[[nodiscard]] std::string_view line_of(std::string_view text, std::size_t n) noexcept;
+
+}  // namespace sluice::kni::ipt
