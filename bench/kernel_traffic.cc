@@ -128,6 +128,7 @@ KernelTraffic::Peer KernelTraffic::start() {
 void KernelTraffic::stop(Peer& peer) {
   ::close(peer.to);
   ::close(peer.from);
+  ::kill(peer.pid, SIGKILL);  // the other one holds its pipe, too
   ::waitpid(peer.pid, nullptr, 0);
 }
 

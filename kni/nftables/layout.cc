@@ -125,7 +125,7 @@ void add_checks(Writer& w, const core::NodePart& node, Family family) {
 }
 
 /// P-9.
-void add_masquerading(Writer& w, const core::NodePart& node, std::optional<PortRange> ports) {
+void add_masquerading(Writer& w, const core::NodePart& node, std::optional<core::PortRange> ports) {
   const auto marked = [&](std::vector<Statement> match, Masquerade how) {
     match.insert(match.begin(), MarkHas{node.mark_bit});
     match.insert(match.end(), {MarkClear{node.mark_bit}, how});
@@ -232,7 +232,7 @@ Ruleset render_node(const core::NodePart& node, Family family, const Scope& scop
   add_hooks(w, scope);
   add_services(w, node, family);
   add_checks(w, node, family);
-  add_masquerading(w, node, scope.taps.empty() ? std::nullopt : masquerade_ports(node, family));
+  add_masquerading(w, node, scope.taps.empty() ? std::nullopt : core::masquerade_ports(node, family));
   for (const auto& [name, spec] : ruleset.sets) {
     ruleset.elements[name];
   }

@@ -95,9 +95,8 @@ struct Recall {
   std::string set;
   std::uint32_t number;
 };
-using core::PortRange;
 struct Masquerade {
-  std::optional<PortRange> ports;  ///< only behind a match of a protocol that has ports
+  std::optional<core::PortRange> ports;  ///< only behind a match of a protocol that has ports
 };
 struct Count {};
 struct Reject {};

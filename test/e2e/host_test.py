@@ -153,9 +153,9 @@ def test_the_kernel_of_the_gateway_answers_nothing_on_the_ports_themselves(net):
         assert (name, int(float(value))) == (name, 0)
 
 
-@pytest.mark.parametrize("mode", ["nftables", "iptables"])
-def test_host_mode_serves_what_begins_on_the_gateway_beside_the_workers(net, mode):
-    net.start_sluiced(WORKERS, extra=f"host-mode: {mode}\nmin-sync-period: 0s\n")
+@pytest.mark.parametrize("host_mode", ["nftables", "iptables"])
+def test_host_mode_serves_what_begins_on_the_gateway_beside_the_workers(net, host_mode):
+    net.start_sluiced(WORKERS, extra=f"host-mode: {host_mode}\nmin-sync-period: 0s\n")
     net.apply(objects.as_list(
         objects.service("shop", 101), objects.slices("shop"), objects.service("none", 103),
         objects.service("dns", 102, ports=objects.UDP_PORTS),

@@ -55,6 +55,21 @@ std::string all_text(const Ruleset& rules) {
   return ruleset_text(rules);
 }
 
+TEST(IptablesRender, BesideWorkersOnlyWhatBeginsOnTheHostIsSeenAndTheirPortsAreKeptFree) {
+  IptablesSource source;
+  source.config.snat_first_port = 40960;
+  source.config.snat_last_port = 65535;
+  const auto table = source.make();
+  RenderOptions options;
+  options.taps = "slc-";
+  for (const Hook& hook : render_hooks(table->node(), Family::kIpv4, options)) {
+    const bool leaving = hook.chain == "OUTPUT" || hook.chain == "POSTROUTING";
+    EXPECT_EQ(hook.rule.starts_with("! -i slc-+ "), !leaving) << hook.chain << " " << hook.rule;
+  }
+  const std::string text = all_text(render(*table, Family::kIpv4, options));
+  EXPECT_THAT(text, HasSubstr("-j MASQUERADE --to-ports 1024-40959 --random-fully"));
+}
+
 TEST(IptablesRender, OneOfEachKind) {
   IptablesSource source;
   expect_golden(all_text(rules_of(source)), "small-v4.rules");

@@ -202,15 +202,15 @@ TEST(Render, MasqueradingBesideWorkersKeepsOffTheirPorts) {
   core::NodePart node;
   node.snat_first_port = 40960;
   node.snat_last_port = 65535;
-  EXPECT_EQ(masquerade_ports(node, core::Family::kIpv4), (PortRange{1024, 40959}));
+  EXPECT_EQ(core::masquerade_ports(node, core::Family::kIpv4), (core::PortRange{1024, 40959}));
   node.snat_first_port = 2048;
   node.snat_last_port = 40000;
-  EXPECT_EQ(masquerade_ports(node, core::Family::kIpv4), (PortRange{40001, 65535}));
+  EXPECT_EQ(core::masquerade_ports(node, core::Family::kIpv4), (core::PortRange{40001, 65535}));
   const std::string text = ruleset_text(render_node(node, core::Family::kIpv4, {"slc-"}));
   EXPECT_THAT(text, HasSubstr("meta l4proto udp meta mark set meta mark ^ 0x00004000 "
                               "masquerade to :40001-65535 fully-random\n"));
   node.v4.snat_addresses = {*core::parse_address("192.0.2.9")};
-  EXPECT_EQ(masquerade_ports(node, core::Family::kIpv4), std::nullopt);
+  EXPECT_EQ(core::masquerade_ports(node, core::Family::kIpv4), std::nullopt);
 }
 
 TEST(Render, EndpointsOfAServiceRememberUnderNumbersOfTheirOwnThatARestartKeeps) {
