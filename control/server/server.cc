@@ -82,10 +82,12 @@ class Server::Impl {
     if (server_ != nullptr) {
       server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     }
-    for (auto* thread : {&housekeeping_, &persister_}) {
-      if (thread->joinable()) {
-        thread->join();
-      }
+    if (housekeeping_.joinable()) {
+      housekeeping_.join();
+    }
+    if (persister_.joinable()) {
+      persister_.join();
+      keep_newest();  // by this thread: somebody waits for the end
     }
     server_.reset();
     socket_.reset();
@@ -160,43 +162,43 @@ class Server::Impl {
     }
   }
 
-  /// @param kept  version on disk; the state's afterwards.
-  core::Result<void> save_newest(std::uint64_t& kept) {
+  core::Result<void> save_newest() {
     try {
       const auto state = publisher_.state();
-      if (state == nullptr || state->version == kept) {
+      if (state == nullptr || state->version == kept_) {
         return {};
       }
       auto saved = save_state(options_.state_file, *state);
-      kept = saved ? state->version : kept;
+      kept_ = saved ? state->version : kept_;
       return saved;
     } catch (const std::exception& error) {  // no memory for the copy, say: next time
       return tl::unexpected(core::Error{"cannot keep the snapshot: " + std::string(error.what())});
     }
   }
 
-  /// Keeps the newest received snapshot on disk, not more often than the period says, and once
-  /// more at the end.
+  void keep_newest() {
+    const auto saved = save_newest();
+    if (!saved && !save_failed_) {
+      warn(saved.error().message);
+    }
+    save_failed_ = !saved;
+  }
+
+  /// Keeps the newest received snapshot on disk, not more often than the period says; stop() does
+  /// so once more.
   void persist() {
-    std::uint64_t kept = 0;
-    bool failed = false;
-    const auto save = [&] {
-      const auto saved = save_newest(kept);
-      if (!saved && !failed) {
-        warn(saved.error().message);
-      }
-      failed = !saved;
-    };
     while (!stopping_) {
-      if (publisher_.wait_version_change(kept, kStopLook)) {
+      if (publisher_.wait_version_change(kept_, kStopLook)) {
         pause(kSettle);  // the change comes into effect first: writing costs a core
-        save();
+        if (stopping_) {
+          break;
+        }
+        keep_newest();
         if (!pause(options_.state_file_period)) {
           break;
         }
       }
     }
-    save();
   }
 
   const Options options_;
@@ -212,6 +214,9 @@ class Server::Impl {
   std::condition_variable wake_;
   std::thread housekeeping_;
   std::thread persister_;
+  // The persister's; stop()'s after it has ended.
+  std::uint64_t kept_ = 0;  ///< version on disk
+  bool save_failed_ = false;
 };
 
 Server::Server(Options options, publish::Publisher& publisher, pipeline::WorkerView* view)
