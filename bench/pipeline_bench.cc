@@ -11,6 +11,7 @@
 #include "bench/core_loop.h"
 #include "bench/eal.h"
 #include "bench/measure.h"
+#include "bench/modes.h"
 #include "bench/new_flows.h"
 #include "bench/population.h"
 #include "bench/probe.h"
@@ -28,6 +29,7 @@ struct Options {
   double quantile = 0.5;  ///< which of the measured rounds counts
   bool only_nat4 = false;
   double new_flow_seconds = 0;
+  bool modes = false;
 };
 
 std::string count_name(std::uint32_t n) {
@@ -52,6 +54,9 @@ class Bench {
         established<core::Ipv6>(flows);
       }
       new_flows();
+    }
+    if (options_.modes) {
+      failed_ = !measure_modes(cycles_per_tick_, options_.rounds, results_) || failed_;
     }
     print_targets(results_);
     return failed_ ? 1 : 0;
@@ -212,6 +217,7 @@ int main(int argc, char** argv) {
   app.add_flag("--hugepages", options.hugepages, "use huge pages");
   app.add_option("--new-flow-seconds", options.new_flow_seconds,
                  "of the bench's clock that flows come and go; 60 for the target");
+  app.add_flag("--modes", options.modes, "every mode, family and share of handed over packets too");
   app.add_flag("--only-nat4", options.only_nat4, "IPv4 nat alone");
   CLI11_PARSE(app, argc, argv);
   if (!sluice::bench::start_eal(options.hugepages, options.memory_mib)) {

@@ -29,7 +29,7 @@ core::IpAddress address(core::Family family, std::uint8_t block, std::uint32_t n
                                        : core::IpAddress(numbered<core::Ipv6>(block, n));
 }
 
-core::ServicePort service(const RigConfig& config) {
+core::ServicePort service(const RigConfig& config, std::uint32_t endpoints) {
   using Space = FlowSpace<core::Ipv4>;
   core::ServicePort s;
   s.name = "bench/web";
@@ -46,7 +46,7 @@ core::ServicePort service(const RigConfig& config) {
            : config.dr    ? core::ForwardingMode::kDr
                           : core::ForwardingMode::kNat;
   s.masquerade_external = config.fullnat;
-  for (std::uint32_t n = 0; n < Rig::kBackends; ++n) {
+  for (std::uint32_t n = 0; n < endpoints; ++n) {
     core::Endpoint e;
     e.address = address(config.family, Space::kBackends, 1 + n);
     e.port = config.ipip || config.dr ? s.port : std::uint16_t{8080};
@@ -56,16 +56,17 @@ core::ServicePort service(const RigConfig& config) {
   std::sort(s.endpoints.begin(), s.endpoints.end(), [](const auto& a, const auto& b) {
     return core::to_string(a.address, a.port) < core::to_string(b.address, b.port);
   });
-  for (std::uint32_t n = 0; n < Rig::kBackends; ++n) {
+  for (std::uint32_t n = 0; n < endpoints; ++n) {
     s.cluster.push_back(static_cast<core::EndpointIndex>(n));
   }
   s.all_reachable = s.cluster;
   return s;
 }
 
-core::Result<core::TablePtr> make_table(const RigConfig& config) {
-  core::TableBuilder builder(nullptr);
-  const core::ServicePort s = service(config);
+core::Result<core::TablePtr> make_table(const RigConfig& config, core::TablePtr before,
+                                        std::uint32_t endpoints) {
+  core::TableBuilder builder(std::move(before));
+  const core::ServicePort s = service(config, endpoints);
   const core::ServiceSlot slot{0};
   builder.set_service(slot, s);
   for (const auto& [key, kind] : core::claimed_frontends(s)) {
@@ -119,12 +120,26 @@ core::Result<std::unique_ptr<Rig>> Rig::create(const RigConfig& config) {
   for (std::uint32_t n = 0; config.dr && n < kBackends; ++n) {
     rig->add_neighbour(address(config.family, FlowSpace<core::Ipv4>::kBackends, 1 + n));
   }
-  auto table = make_table(config);
+  if (auto applied = rig->apply_table(); !applied) {
+    return tl::unexpected(applied.error());
+  }
+  return rig;
+}
+
+core::Result<void> Rig::apply_table() {
+  auto table = make_table(config_, table_, endpoints_);
   if (!table) {
     return tl::unexpected(table.error());
   }
-  rig->publisher_.apply(*table);
-  return rig;
+  table_ = *table;
+  publisher_.apply(table_);
+  (void)publisher_.collect();
+  return {};
+}
+
+core::Result<void> Rig::change_endpoint() {
+  endpoints_ = endpoints_ == kBackends ? kBackends - 1 : kBackends;
+  return apply_table();
 }
 
 void Rig::add_neighbour(const core::IpAddress& at) {

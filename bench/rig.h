@@ -108,6 +108,16 @@ class Rig {
       members_[1]->worker->poll_once();
     }
   }
+  /// As poll(), with only the first `handed` packets at the wrong worker.
+  void poll_split(const pipeline::Packet* packets, std::uint32_t n, std::uint32_t handed) noexcept {
+    now_ns_ += config_.ns_per_poll;
+    members_.front()->io.offer(packets, handed);
+    members_.front()->worker->poll_once();
+    members_.back()->io.offer(packets + handed, n - handed);
+    members_.back()->worker->poll_once();
+  }
+  /// The last endpoint leaves the Service, or comes back. Errors: none is expected.
+  [[nodiscard]] core::Result<void> change_endpoint();
   /// Where frames leave.
   [[nodiscard]] const BenchIo& out() const noexcept { return members_.back()->io; }
   [[nodiscard]] std::uint64_t connections() const noexcept {
@@ -128,10 +138,13 @@ class Rig {
     std::unique_ptr<Worker> worker;
   };
   explicit Rig(const RigConfig& config);
+  core::Result<void> apply_table();
   core::Result<void> add_member(std::size_t index, std::size_t workers);
   void add_neighbour(const core::IpAddress& at);
 
   RigConfig config_;
+  core::TablePtr table_;
+  std::uint32_t endpoints_ = kBackends;
   std::uint64_t now_ns_ = 1'000'000'000'000;
   pipeline::ConnectionCounts counts_;
   pipeline::ViewPublisher publisher_;

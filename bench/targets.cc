@@ -61,6 +61,13 @@ void print_targets(const Results& r) {
       print({handed4 + "-" + nat4, r.at(handed4) - base, 60, 60, false});
     }
   }
+  if (have(r, "modes_nat4", "modes_ipip4")) {
+    print({"ipip4-nat4", r.at("modes_ipip4") - r.at("modes_nat4"), 20, 20, false});
+  }
+  if (have(r, "modes_nat4", "modes_changing4")) {
+    print({"changes_every_10ms_goodput", r.at("modes_nat4") / r.at("modes_changing4"), 0.98, 1.0,
+           true});
+  }
   if (have(r, "endpoint_change_p99_ms", "full_snapshot_ms")) {
     print({"endpoint_change_p99_ms", r.at("endpoint_change_p99_ms"), 1, 1, false});
     print({"full_snapshot_ms", r.at("full_snapshot_ms"), 250, 250, false});

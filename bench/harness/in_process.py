@@ -24,7 +24,7 @@ def commands(kind, binaries, pages):
     if kind == "quick":
         return {"pipeline": pipeline + ["--flows", "64000", "--rounds", "3000", "--only-nat4",
                                         "--memory-mib", "1200"]}
-    return {"pipeline": pipeline + ["--new-flow-seconds", "60"],
+    return {"pipeline": pipeline + ["--modes", "--new-flow-seconds", "60"],
             "micro": [str(binaries / "sluice-bench-micro")], "start": [str(binaries / "sluice-bench-start"), "--connections", "16000000",
                                             *huge]}
 

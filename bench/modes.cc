@@ -1,0 +1,179 @@
+#include "bench/modes.h"
+
+#include <cstdio>
+#include <string>
+
+#include "bench/measure.h"
+#include "bench/population.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr std::uint32_t kFlows = 64'000;
+
+/// Rows that share a clock and a place for what they find.
+class Modes {
+ public:
+  Modes(double cycles_per_tick, std::uint64_t rounds, Results& results)
+      : cycles_per_tick_(cycles_per_tick), rounds_(rounds), results_(results) {}
+
+  [[nodiscard]] bool good() const noexcept { return good_; }
+
+  /// Both directions.
+  template <class F>
+  void established(const std::string& name, const RigConfig& config) {
+    both_ways<F>(name, config, [](Rig& rig, const pipeline::Packet* p, std::uint32_t n) {
+      rig.poll(p, n);
+    });
+  }
+
+  /// `handed` of 32 packets arrive at the wrong worker; cycles of both workers together.
+  template <class F>
+  void split(const std::string& name, std::uint32_t handed) {
+    RigConfig config;
+    config.family = F::kFamily;
+    config.connections = kFlows;
+    config.handed_over = true;
+    both_ways<F>(name, config, [handed](Rig& rig, const pipeline::Packet* p, std::uint32_t n) {
+      rig.poll_split(p, n, handed);
+    });
+  }
+
+  /// Only clients send: dr and ipip.
+  template <class F>
+  void one_way(const std::string& name, const RigConfig& config) {
+    auto rig = make(name, config);
+    if (rig == nullptr) {
+      return;
+    }
+    const FlowSpace<F> space{kFlows, Rig::kBackends, static_cast<std::uint8_t>(config.protocol)};
+    const Shuffle order(kFlows);
+    const auto fill = [&](FrameRing& ring, std::uint64_t round, std::uint8_t flags) {
+      for (std::size_t i = 0; i < FrameRing::kFrames; ++i) {
+        const auto k = static_cast<std::uint32_t>((round * FrameRing::kFrames + i) % kFlows);
+        ring.put<F>(i, space.forward(order.at(k)), flags);
+      }
+    };
+    for (const std::uint8_t flags : {core::kTcpSyn, core::kTcpAck}) {
+      for (std::uint64_t round = 0; round <= kFlows / FrameRing::kFrames; ++round) {
+        fill(ring_, round, flags);
+        for (std::size_t b = 0; b < FrameRing::kBursts; ++b) {
+          rig->poll(&ring_.packet(b * pipeline::kBurst), pipeline::kBurst);
+        }
+      }
+    }
+    timed(name, *rig,
+          [&](FrameRing& ring, std::uint64_t round) { fill(ring, round, core::kTcpAck); },
+          [&](const pipeline::Packet* p, std::uint32_t n) { rig->poll(p, n); });
+  }
+
+  /// nat while an endpoint leaves or comes back every 10 ms of the bench's clock. Every entry is
+  /// judged again after each change; what the publisher does is not in it. Connections of the
+  /// endpoint that left go on (M-8).
+  void changing(const std::string& name) {
+    RigConfig config;
+    config.connections = kFlows;
+    auto rig = make(name, config);
+    if (rig == nullptr) {
+      return;
+    }
+    Population<core::Ipv4> population(*rig, kFlows);
+    if (auto opened = population.open_all(); !opened) {
+      fail(name, opened.error().message);
+      return;
+    }
+    const std::uint64_t every = 10'000'000 / config.ns_per_poll / FrameRing::kBursts;
+    timed(
+        name, *rig,
+        [&](FrameRing& ring, std::uint64_t round) {
+          population.fill(ring, round);
+          if (round % every == 0) {
+            if (auto changed = rig->change_endpoint(); !changed) {
+              fail(name, changed.error().message);
+            }
+          }
+        },
+        [&](const pipeline::Packet* p, std::uint32_t n) { rig->poll(p, n); });
+  }
+
+ private:
+  template <class F, class Poll>
+  void both_ways(const std::string& name, const RigConfig& config, Poll&& poll) {
+    auto rig = make(name, config);
+    if (rig == nullptr) {
+      return;
+    }
+    Population<F> population(*rig, kFlows, config.protocol);
+    if (auto opened = population.open_all(); !opened) {
+      fail(name, opened.error().message);
+      return;
+    }
+    timed(
+        name, *rig, [&](FrameRing& ring, std::uint64_t round) { population.fill(ring, round); },
+        [&](const pipeline::Packet* p, std::uint32_t n) { poll(*rig, p, n); });
+  }
+
+  std::unique_ptr<Rig> make(const std::string& name, const RigConfig& config) {
+    auto rig = Rig::create(config);
+    if (!rig) {
+      fail(name, rig.error().message);
+      return nullptr;
+    }
+    return std::move(*rig);
+  }
+
+  template <class Fill, class Run>
+  void timed(const std::string& name, Rig& rig, Fill&& fill, Run&& run) {
+    const std::uint64_t before = rig.out().sent();
+    const double cycles = cycles_per_packet(cycles_per_tick_, rounds_, ring_, fill, run);
+    if (rig.out().sent() - before != rounds_ * FrameRing::kFrames) {
+      fail(name, "not every frame was forwarded:" + rig.counters());
+    }
+    results_["modes_" + name] = cycles;
+    std::printf("%-14s %8.1f cycles per packet\n", name.c_str(), cycles);
+    std::fflush(stdout);
+  }
+
+  void fail(const std::string& name, const std::string& what) {
+    std::fprintf(stderr, "bench: %s: %s\n", name.c_str(), what.c_str());
+    good_ = false;
+  }
+
+  double cycles_per_tick_;
+  std::uint64_t rounds_;
+  Results& results_;
+  FrameRing ring_;
+  bool good_ = true;
+};
+
+template <class F>
+void family(Modes& modes, const std::string& number) {
+  const RigConfig base = {.family = F::kFamily, .connections = kFlows};
+  const auto with = [&](auto change) {
+    RigConfig config = base;
+    change(config);
+    return config;
+  };
+  const auto udp = [](RigConfig& c) { c.protocol = core::Protocol::kUdp; };
+  modes.established<F>("nat" + number, base);
+  modes.established<F>("nat_udp" + number, with(udp));
+  modes.established<F>("fullnat" + number, with([](RigConfig& c) { c.fullnat = true; }));
+  modes.one_way<F>("dr" + number, with([](RigConfig& c) { c.dr = true; }));
+  modes.one_way<F>("ipip" + number, with([](RigConfig& c) { c.ipip = true; }));
+  for (const std::uint32_t handed : {0u, 8u, 16u, 32u}) {
+    modes.split<F>("handed" + std::to_string(handed * 100 / 32) + "%_" + number, handed);
+  }
+}
+
+}  // namespace
+
+bool measure_modes(double cycles_per_tick, std::uint64_t rounds, Results& results) {
+  std::printf("# modes at %u flows; dr and ipip: clients only\n", kFlows);
+  Modes modes(cycles_per_tick, rounds, results);
+  family<core::Ipv4>(modes, "4");
+  family<core::Ipv6>(modes, "6");
+  modes.changing("changing4");
+  return modes.good();
+}
+
+}  // namespace sluice::bench
