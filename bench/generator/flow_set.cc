@@ -16,7 +16,7 @@ namespace sluice::bench {
 namespace {
 
 constexpr std::uint8_t kForeign = 15;  // block of addresses that no Service has
-constexpr double kPatience = 5;      // seconds without a flow that opens
+constexpr double kPatience = 15;     // seconds without a flow that opens
 constexpr double kRetransmit = 0.1;  // seconds without a frame, then what is missing is sent again
 
 template <class F>
