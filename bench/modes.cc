@@ -125,7 +125,7 @@ class Modes {
   template <class Fill, class Run>
   void timed(const std::string& name, Rig& rig, Fill&& fill, Run&& run) {
     const std::uint64_t before = rig.out().sent();
-    const double cycles = cycles_per_packet(cycles_per_tick_, rounds_, ring_, fill, run);
+    const double cycles = cycles_per_packet(cycles_per_tick_, 0.5, rounds_, ring_, fill, run);
     if (rig.out().sent() - before != rounds_ * FrameRing::kFrames) {
       fail(name, "not every frame was forwarded:" + rig.counters());
     }

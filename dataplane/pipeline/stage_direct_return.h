@@ -61,7 +61,7 @@ inline bool Worker<Io, I4, I6, C>::forward_one_way(std::uint32_t i, core::KeyDat
   auto& entry = conns<F>().entry(hit.entry());
   const core::ParsedFrame& f = batch_.parsed[i];
   const Packet& p = batch_.packets[i];
-  const bool plain = !core::sees_replies(entry.mode) && entry.epoch == epoch_ &&
+  const bool plain = !core::sees_replies(entry.mode) && is_current(entry) &&
                      core::is_steady(entry.state, f.tcp_flags) &&
                      entry.to_client != NextHopIndex::kNone;
   if (!plain) {

@@ -3,7 +3,8 @@
 // Stage: packets of a known connection that are more than plain: another state, a changed table, a
 // next hop to be found, TTL or size at their limit. Included by worker.h.
 //
-// An entry is judged again when its epoch is not the tables'. Established TCP keeps its backend
+// An entry is judged again when its epoch is not the tables' and something of its Service, or the
+// routes, changed since (departures.h). Established TCP keeps its backend
 // (M-8) whatever left; a UDP flow moves when its endpoint no longer serves and another does (CT-2
 // to CT-4); a SYN never goes to an endpoint that left (F13). Flows of a Service that left go on
 // until they end or idle out.
@@ -21,7 +22,7 @@ auto Worker<Io, I4, I6, C>::judge(core::EntryIndex at, core::Direction d,
   if (table.reusable(at, d, signal)) {
     return Judgement::kDecideAnew;  // F4, F19
   }
-  if (entry.epoch != epoch_) {
+  if (!is_current(entry)) {
     counters_.add(Counter::kConnJudged);
     const Judgement judgement = judge_destination<F>(at, d);
     if (judgement == Judgement::kDecideAnew) {

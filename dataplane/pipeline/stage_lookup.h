@@ -46,7 +46,7 @@ template <class F>
   const core::ParsedFrame& f = batch_.parsed[i];
   const Packet& p = batch_.packets[i];
   const NextHopIndex hop = d == core::Direction::kForward ? entry.to_backend : entry.to_client;
-  const bool plain = entry.epoch == epoch_ && core::is_steady(entry.state, f.tcp_flags) &&
+  const bool plain = is_current(entry) && core::is_steady(entry.state, f.tcp_flags) &&
                      f.hop_limit > 1 && hop != NextHopIndex::kNone;
   if (!plain) [[unlikely]] {
     return false;

@@ -101,6 +101,7 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::take_over_tables() noexcept {
   sequence_ = tables_->sequence;
   epoch_ = tables_->epoch;
+  departures_ = tables_->departures.get();
   partial_csum_ = 0;
   for (std::size_t p = 0; p < kMaxPorts; ++p) {
     const PortInfo& info = (*tables_->ports)[p];

@@ -55,6 +55,7 @@ ViewPublisher::ViewPublisher(std::size_t workers, const ConnectionCounts& counts
   next_.announced = std::make_shared<const std::vector<Announced>>();
   next_.excluded = std::make_shared<const core::PortSet>();
   next_.source_pool = std::make_shared<const SourcePool>(workers);
+  next_.departures = std::make_shared<const Departures>();
 }
 
 void ViewPublisher::apply(core::TablePtr table) {
@@ -68,6 +69,11 @@ void ViewPublisher::apply(core::TablePtr table) {
   if (next_.table == nullptr || after.epoch() != table_epoch_) {
     ++next_.epoch;
     table_epoch_ = after.epoch();
+    auto departures = std::make_shared<Departures>(*next_.departures);
+    for (const core::ServiceSlot slot : changed_) {
+      departures->note(slot, next_.epoch);
+    }
+    next_.departures = std::move(departures);
   }
   next_.table = std::move(table);
   drop_drained();
@@ -77,12 +83,19 @@ void ViewPublisher::apply(core::TablePtr table) {
 
 void ViewPublisher::set_routes(RouteTable routes) {
   next_.routes = std::make_shared<const RouteTable>(std::move(routes));
-  ++next_.epoch;
+  concern_all();
   publish();
 }
 
-std::uint64_t ViewPublisher::renew_epoch() {
+void ViewPublisher::concern_all() {
   ++next_.epoch;
+  auto departures = std::make_shared<Departures>(*next_.departures);
+  departures->note_all(next_.epoch);
+  next_.departures = std::move(departures);
+}
+
+std::uint64_t ViewPublisher::renew_epoch() {
+  concern_all();
   publish();
   return next_.sequence;
 }
@@ -125,6 +138,7 @@ void ViewPublisher::take_over_services(const ForwardingTable& next) {
   const ForwardingTable* before = next_.table.get();
   const std::uint32_t limit =
       std::max(next.slot_limit(), before == nullptr ? 0u : before->slot_limit());
+  changed_.clear();
   for (std::uint32_t i = 0; i < limit; ++i) {
     const std::size_t page = i / ForwardingTable::kPageSize;
     if (i % ForwardingTable::kPageSize == 0 && before != nullptr &&
@@ -137,6 +151,7 @@ void ViewPublisher::take_over_services(const ForwardingTable& next) {
     const ServicePort* new_block = next.service(slot);
     if (old_block != new_block) {
       replace_block(slot, old_block, new_block, next);
+      changed_.push_back(slot);
     }
   }
 }

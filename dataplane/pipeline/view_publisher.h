@@ -60,6 +60,7 @@ class ViewPublisher {
     std::vector<core::EndpointId> endpoints;
     std::uint64_t left_at = 0;  ///< sequence of the first view without it
   };
+  void concern_all();
   void take_over_services(const core::ForwardingTable& next);
   void replace_block(core::ServiceSlot slot, const core::ServicePort* before,
                      const core::ServicePort* after, const core::ForwardingTable& next);
@@ -86,6 +87,7 @@ class ViewPublisher {
   TablesCell cell_;
   WorkerTables next_;
   std::uint32_t table_epoch_ = 0;
+  std::vector<core::ServiceSlot> changed_;  ///< by the table that is being taken over
   L4AddressSetBuilder backends_;
   L4AddressSetBuilder departed_;
   L4AddressSetBuilder own_;  ///< addresses of Services

@@ -226,6 +226,18 @@ class Worker {
   void serve_flows() noexcept;
   template <class F>
   bool forward_plain(std::uint32_t i, core::KeyData hit) noexcept;
+  /// Has the entry been judged by the tables in force, or by older ones that say the same of it?
+  template <class Entry>
+  [[nodiscard]] bool is_current(Entry& entry) const noexcept {
+    if (entry.epoch == epoch_) [[likely]] {
+      return true;
+    }
+    if (departures_->since(entry.service, entry.epoch)) {
+      return false;
+    }
+    entry.epoch = epoch_;
+    return true;
+  }
   template <class F>
   void serve_hit(std::uint32_t i, core::KeyData hit) noexcept;
 
@@ -468,6 +480,7 @@ class Worker {
   const WorkerTables* tables_ = nullptr;  ///< valid until the next open_tables()
   std::uint64_t sequence_ = 0;
   std::uint32_t epoch_ = 0;
+  const Departures* departures_ = nullptr;  ///< of tables_
   std::uint64_t now_ns_ = 0;
   core::Tick now_ = 0;
   std::uint64_t full_bursts_ = 0;  ///< in a row, this poll's included

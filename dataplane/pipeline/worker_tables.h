@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dataplane/core/fwd/forwarding_table.h"
+#include "dataplane/pipeline/departures.h"
 #include "dataplane/pipeline/next_hop.h"
 #include "dataplane/pipeline/packet.h"
 #include "dataplane/pipeline/snapshot_cell.h"
@@ -39,8 +40,9 @@ struct Announced {
 struct WorkerTables {
   std::uint64_t sequence = 0;  ///< grows with every view
   /// Grows when a destination leaves (table epoch) or routes change: an entry judged at another
-  /// epoch is looked at again.
+  /// epoch is looked at again, if what changed can concern it (`departures`).
   std::uint32_t epoch = 0;
+  std::shared_ptr<const Departures> departures;  ///< never null
   core::TablePtr table;  ///< never null
   std::shared_ptr<const SteeringBook> book;
   std::shared_ptr<const RouteTable> routes;

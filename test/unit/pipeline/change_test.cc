@@ -25,6 +25,26 @@ TEST_F(ChangeTest, FlowsOfADeletedServiceGoOnUntilTheyEnd) {
   EXPECT_EQ(group_.connections(), 0u);
 }
 
+// A busy cluster changes every few milliseconds; a flow whose Service did not is not judged again.
+TEST_F(ChangeTest, WhatLeavesAServiceLeavesFlowsOfOthersAlone) {
+  tables_.services["other"] = {.cluster_ip = "10.96.0.77", .endpoints = {"10.244.1.21:7000"}};
+  apply();
+  const std::string backend = establish(40000);
+  sent(0, tcp4(kClient, kVip, 40000, 80, kAck));
+  const std::uint64_t judged = count(Counter::kConnJudged);
+  tables_.services.erase("other");
+  apply();
+  EXPECT_EQ(sent(0, tcp4(kClient, kVip, 40000, 80, kAck)),
+            Flows{"tcp 198.51.100.7:40000 > " + backend + ":8080"});
+  EXPECT_EQ(count(Counter::kConnJudged), judged);
+  // That it was left alone hides nothing: its own endpoint's leaving is seen later on.
+  tables_.services["web"].endpoints = {"10.244.3.99:8080"};
+  apply();
+  sent(0, tcp4(kClient, kVip, 40000, 80, kAck));
+  EXPECT_EQ(count(Counter::kConnJudged), judged + 1);
+  EXPECT_EQ(count(Counter::kConnDetached), 1u);
+}
+
 // F3, M-8
 TEST_F(ChangeTest, EstablishedFlowKeepsABackendThatDrainsAndThenLeaves) {
   tables_.services["web"].endpoints = {"10.244.1.21:8080"};

@@ -188,6 +188,28 @@ TEST_F(PublisherTest, EpochGrowsWithDeparturesAndRoutesOnly) {
   EXPECT_EQ(view().epoch, first + 2);
 }
 
+TEST_F(PublisherTest, WhatLeavesAServiceConcernsNoFlowOfAnother) {
+  tables_.services["shop"] = {.endpoints = {"10.244.3.31:8080", "10.244.3.32:8080"}};
+  publisher_.apply(tables_.make());
+  const std::uint32_t judged = view().epoch;
+  tables_.services["shop"].endpoints.pop_back();
+  publisher_.apply(tables_.make());
+  EXPECT_TRUE(view().departures->since(tables_.slot("shop"), judged));
+  EXPECT_FALSE(view().departures->since(tables_.slot("shop"), view().epoch));
+  EXPECT_FALSE(view().departures->since(tables_.slot("web"), judged));
+}
+
+TEST_F(PublisherTest, RoutesAndNextHopsConcernEveryFlow) {
+  publisher_.apply(tables_.make());
+  std::uint32_t judged = view().epoch;
+  publisher_.set_routes({});
+  EXPECT_TRUE(view().departures->since(tables_.slot("web"), judged));
+  judged = view().epoch;
+  publisher_.renew_epoch();
+  EXPECT_TRUE(view().departures->since(tables_.slot("web"), judged));
+  EXPECT_FALSE(view().departures->since(tables_.slot("web"), view().epoch));
+}
+
 TEST_F(PublisherTest, BackendStaysInTheBookUntilReadersAndConnectionsAreGone) {
   publisher_.apply(tables_.make());
   counts_.opened(0, tables_.id("web", "10.244.1.21:8080"));
