@@ -15,6 +15,12 @@ bool contains(const List& list, const Value& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
+/// A chain that our hooks lead to. A rule of a built-in chain that goes to another of our chains is
+/// somebody else's.
+bool is_hooked(std::string_view chain) {
+  return chain != kMarkChain && chain != kCanaryChain && !is_service_chain(chain);
+}
+
 /// Takes the first word off.
 std::string_view take_word(std::string_view& text) {
   const std::size_t end = std::min(text.find(' '), text.size());
@@ -92,7 +98,7 @@ void Present::take_rule(std::string_view rule) {
   }
   const std::string_view target = target_of(rule);
   const bool ours = is_ours(table, target) || target == kSharedFirewallChain;
-  if (ours && contains(kBuiltIn, chain)) {
+  if (ours && is_hooked(target) && contains(kBuiltIn, chain)) {
     table_->hooks.emplace_back(chain, rule);
   } else if (ours) {
     table_->wanted_by_others.emplace(target);

@@ -15,10 +15,10 @@ class Present {
  public:
   struct InTable {
     std::set<std::string, std::less<>> chains;  ///< named KUBE-*
-    /// Rules of built-in chains that go to one of our chains: chain and rest, as saved.
+    /// Rules of built-in chains that go where our hooks go: chain and rest, as saved.
     std::vector<std::pair<std::string, std::string>> hooks;
     std::size_t our_rules = 0;  ///< in chains of ours
-    /// Chains of ours that rules of foreign chains go to.
+    /// Chains of ours that rules of others go to.
     std::set<std::string, std::less<>> wanted_by_others;
   };
 

@@ -99,14 +99,13 @@ void write_whole_filter(RestoreText& out, const Ruleset& shared, const std::vect
   out.commit();
 }
 
-/// Chains of service ports that are there and that nothing leads to any more.
+/// Chains of service ports that are there and that nothing of ours leads to any more.
 std::vector<std::string> stale_chains(const Present& present,
                                       const std::set<std::string, std::less<>>& active) {
   const Present::InTable& nat = present.of(Table::kNat);
   std::vector<std::string> stale;
   for (const std::string& chain : nat.chains) {
-    if (is_service_chain(chain) && !active.contains(chain) &&
-        !nat.wanted_by_others.contains(chain)) {
+    if (is_service_chain(chain) && !active.contains(chain)) {
       stale.push_back(chain);
     }
   }
@@ -210,7 +209,9 @@ SyncText write_whole(const ForwardingTable& table, core::Family family, const Ru
   out.append(nat);
   insert_hooks(out, Table::kNat, hooks, present);
   for (const std::string& chain : stale) {
-    out.remove(chain);
+    if (!present.of(Table::kNat).wanted_by_others.contains(chain)) {
+      out.remove(chain);  // others stay, empty: what they led to goes
+    }
   }
   out.commit();
   write_section(out, Table::kMangle, {{kCanaryChain, {}}});

@@ -349,13 +349,19 @@ TEST(IptablesText, RandomWalksNeverLeaveAJumpIntoNothing) {
 TEST(IptablesText, StaleChainsOfAnEarlierRunGoAndThoseThatOthersUseStay) {
   IptablesSource source;
   Present present;
-  for (const char* line : {"*nat", ":KUBE-SVC-OLD - [0:0]", ":KUBE-SEP-USED - [0:0]",
-                           ":THEIRS - [0:0]", "-A THEIRS -j KUBE-SEP-USED", "COMMIT"}) {
+  for (const char* line :
+       {"*nat", ":KUBE-SVC-OLD - [0:0]", ":KUBE-SVC-USED - [0:0]", ":KUBE-SEP-OLD - [0:0]",
+        ":KUBE-SVC-HOOKED - [0:0]", ":THEIRS - [0:0]", "-A THEIRS -j KUBE-SVC-USED",
+        "-A KUBE-SVC-USED -j KUBE-SEP-OLD", "-A PREROUTING -j KUBE-SVC-HOOKED", "COMMIT"}) {
     present.take(line);
   }
   const std::string text = whole(*source.make(), false, present);
   EXPECT_THAT(text, HasSubstr("-X KUBE-SVC-OLD\n"));
-  EXPECT_THAT(text, Not(HasSubstr("KUBE-SEP-USED")));
+  // Emptied, so that what it led to can go; the kernel would not let go of it.
+  EXPECT_THAT(text, HasSubstr("-X KUBE-SEP-OLD\n"));
+  EXPECT_THAT(text, HasSubstr(":KUBE-SVC-USED - [0:0]\n"));
+  EXPECT_THAT(text, Not(HasSubstr("-X KUBE-SVC-USED\n")));
+  EXPECT_THAT(text, Not(HasSubstr("-X KUBE-SVC-HOOKED\n")));
   EXPECT_THAT(text, Not(HasSubstr("THEIRS")));
 }
 
@@ -365,7 +371,7 @@ TEST(IptablesText, CleanupTakesOursAndNothingElse) {
        {"*filter", ":INPUT ACCEPT [0:0]", ":KUBE-SERVICES - [0:0]", ":KUBE-FIREWALL - [0:0]",
         "-A INPUT -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES",
         "-A INPUT -j KUBE-FIREWALL", "-A INPUT -j THEIRS", "COMMIT", "*nat", ":KUBE-SVC-X - [0:0]",
-        ":KUBE-MARK-MASQ - [0:0]", "-A THEIRS -j KUBE-MARK-MASQ"}) {
+        ":KUBE-MARK-MASQ - [0:0]", "-A PREROUTING -j KUBE-MARK-MASQ"}) {
     present.take(line);
   }
   EXPECT_EQ(write_cleanup(present),
