@@ -91,9 +91,8 @@ void Present::take_rule(std::string_view rule) {
     return;
   }
   if (table == Table::kFilter && chain == kSharedFirewallChain) {
-    if (rule.find("block incoming localnet connections") == std::string_view::npos) {
-      shared_firewall_.emplace_back(rule);
-    }
+    guards_loopback_ =
+        guards_loopback_ || rule.find(kLoopbackGuard) != std::string_view::npos;
     return;
   }
   const std::string_view target = target_of(rule);

@@ -1,7 +1,11 @@
 // What the sink does with the programs it runs, and when they refuse.
 #include "kni/iptables/iptables_sink.h"
 
+#include <unistd.h>
+
+#include <cstdio>
 #include <deque>
+#include <fstream>
 #include <map>
 
 #include <gmock/gmock.h>
@@ -294,9 +298,48 @@ TEST_F(IptablesSinkTest, RulesOfOthersInTheSharedChainAreKept) {
   source_.config.node_port_addresses = {"0.0.0.0/0"};
   open();
   ASSERT_TRUE(sink_->apply(source_.make()));
-  EXPECT_THAT(programs_.inputs[0],
-              HasSubstr("-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP\n"));
-  EXPECT_THAT(programs_.inputs[0], Not(HasSubstr("-A KUBE-FIREWALL ! -s")));
+  ASSERT_TRUE(sink_->apply(change()));
+  // Neither emptied nor written: its rules may be others by now.
+  for (const std::string& input : programs_.inputs) {
+    EXPECT_THAT(input, Not(HasSubstr(":KUBE-FIREWALL")));
+    EXPECT_THAT(input, Not(HasSubstr("A KUBE-FIREWALL")));
+    EXPECT_THAT(input, Not(HasSubstr("I KUBE-FIREWALL")));
+  }
+  EXPECT_THAT(programs_.ran, Not(Contains(HasSubstr("-S KUBE-FIREWALL"))));
+  programs_.output["iptables-save"].pop_back();
+  open();
+  ASSERT_TRUE(sink_->apply(source_.make()));
+  EXPECT_THAT(programs_.inputs.back(), Not(HasSubstr(":KUBE-FIREWALL")));
+  EXPECT_THAT(programs_.inputs.back(), HasSubstr("-I KUBE-FIREWALL -m comment --comment \"block "));
+}
+
+// NP-6
+TEST_F(IptablesSinkTest, LoopbackIsRoutedOnlyBehindTheRuleThatMakesItSafe) {
+  const std::string setting = testing::TempDir() + "sluice-route-" + std::to_string(getpid());
+  const auto content = [&] {
+    std::string text;
+    std::ifstream(setting) >> text;
+    return text;
+  };
+  std::ofstream(setting) << "0";
+  options_.route_localnet = setting;
+  source_.config.node_port_addresses = {"0.0.0.0/0"};
+  open();
+  const auto table = source_.make();
+  programs_.restores = {refused(2, "iptables-restore: line 9 failed\n")};
+  EXPECT_FALSE(sink_->apply(table));
+  EXPECT_EQ(content(), "0");
+  ASSERT_TRUE(sink_->apply(table));
+  EXPECT_EQ(content(), "1");
+  // And the rule is watched.
+  show_in_force(*table);
+  ASSERT_TRUE(sink_->apply(table));
+  EXPECT_EQ(v4().repairs, 0u);
+  std::erase_if(programs_.output["iptables-save"],
+                [](const std::string& line) { return line.starts_with("-A KUBE-FIREWALL"); });
+  ASSERT_TRUE(sink_->apply(table));
+  EXPECT_EQ(v4().repairs, 1u);
+  std::remove(setting.c_str());
 }
 
 /// More endpoints than a small cluster has.
