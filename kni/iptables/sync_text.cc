@@ -79,11 +79,37 @@ void write_section(RestoreText& out, Table table, const Chains& chains) {
   out.commit();
 }
 
+/// A hook's rule as it is for any begin of the taps' names.
+std::string_view without_taps(std::string_view rule) {
+  constexpr std::string_view kNotFrom = "! -i ";
+  if (rule.starts_with(kNotFrom)) {
+    rule.remove_prefix(std::min(rule.find(' ', kNotFrom.size()), rule.size() - 1) + 1);
+  }
+  return rule;
+}
+
+/// Hooks as a daemon of another mode, or kube-proxy, has them: they would lead to our chains what
+/// ours leave alone. Those to kubelet's chain are kubelet's.
+void take_out_others_of(RestoreText& out, const Hook& hook, const Present& present) {
+  if (hook.target == kSharedFirewallChain) {
+    return;
+  }
+  for (const auto& [chain, rule] : present.of(hook.table).hooks) {
+    if (chain == hook.chain && rule != hook.rule && without_taps(rule) == without_taps(hook.rule)) {
+      out.take_out(chain, rule);
+    }
+  }
+}
+
 /// Hooks that are missing in a table.
 void insert_hooks(RestoreText& out, Table table, const std::vector<Hook>& hooks,
                   const Present& present) {
   for (const Hook& hook : hooks) {
-    if (hook.table == table && !present.has_hook(hook)) {
+    if (hook.table != table) {
+      continue;
+    }
+    take_out_others_of(out, hook, present);
+    if (!present.has_hook(hook)) {
       out.insert(hook);
     }
   }

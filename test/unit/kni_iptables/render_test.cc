@@ -369,6 +369,34 @@ TEST(IptablesText, StaleChainsOfAnEarlierRunGoAndThoseThatOthersUseStay) {
   EXPECT_THAT(text, Not(HasSubstr("THEIRS")));
 }
 
+TEST(IptablesText, BesideWorkersTheHooksOfAnotherModeGo) {
+  IptablesSource source;
+  const auto table = source.make();
+  RenderOptions beside;
+  beside.taps = "slc-";
+  const std::vector<Hook> old_hooks = render_hooks(table->node(), Family::kIpv4, {});
+  const std::vector<Hook> hooks = render_hooks(table->node(), Family::kIpv4, beside);
+  Present present;
+  present.take("*nat");
+  for (const Hook& hook : old_hooks) {
+    if (hook.table == Table::kNat) {
+      present.take("-A " + hook.chain + " " + hook.rule);
+    }
+  }
+  present.take("-A PREROUTING -j KUBE-SERVICES");  // somebody else's
+  const auto slots = ordered_slots(*table, Family::kIpv4);
+  const std::string text =
+      write_whole(*table, Family::kIpv4, render_shared(*table, Family::kIpv4, slots, beside), slots,
+                  hooks, present, false)
+          .text;
+  const std::string rule =
+      "-m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES\n";
+  EXPECT_THAT(text, HasSubstr("-D PREROUTING " + rule));
+  EXPECT_THAT(text, HasSubstr("-I PREROUTING ! -i slc-+ " + rule));
+  EXPECT_THAT(text, Not(HasSubstr("-D OUTPUT")));
+  EXPECT_THAT(text, Not(HasSubstr("-D PREROUTING -j")));
+}
+
 TEST(IptablesText, CleanupTakesOursAndNothingElse) {
   Present present;
   for (const char* line :
