@@ -152,7 +152,11 @@ core::Result<KernelSink> make_kernel_sink(conf::Mode mode, const KernelSinkOptio
 
 core::Result<void> clean_up_kernel(conf::Mode mode) {
   if (mode == conf::Mode::kIptables) {
-    const auto runner = kni::ipt::make_runner();
+    auto claim = kni::ipt::Claim::take(kClaimPatience);
+    if (!claim) {
+      return tl::make_unexpected(claim.error());
+    }
+    const auto runner = kni::ipt::make_runner(std::move(*claim));
     return kni::clean_up_iptables(*runner);
   }
   auto nftables = make_nftables({});

@@ -114,9 +114,10 @@ bool Present::has_hints() const {
 }
 
 bool Present::has_ours() const {
-  return of(Table::kMangle).chains.contains(kCanaryChain) ||
-         of(Table::kNat).chains.contains(kServicesChain) ||
-         of(Table::kFilter).chains.contains(kServicesChain);
+  const auto& nat = of(Table::kNat).chains;
+  return of(Table::kMangle).chains.contains(kCanaryChain) || nat.contains(kServicesChain) ||
+         of(Table::kFilter).chains.contains(kServicesChain) ||
+         std::any_of(nat.begin(), nat.end(), is_service_chain);
 }
 
 }  // namespace sluice::kni::ipt

@@ -391,6 +391,26 @@ TEST_F(IptablesSinkTest, TheVariantIsTheOneWithOurChainsThenTheOneWithHints) {
   EXPECT_EQ(chosen(Variant::kAuto), "iptables");
 }
 
+TEST_F(IptablesSinkTest, CleanupFindsWhatAHalfDoneOneHasLeft) {
+  programs_.output["iptables-save"] = {"*nat", ":KUBE-SEP-ONE - [0:0]"};
+  FakeRunner runner(programs_);
+  ASSERT_TRUE(clean_up_iptables(runner));
+  ASSERT_EQ(programs_.inputs.size(), 1u);
+  EXPECT_THAT(programs_.inputs[0], HasSubstr("-X KUBE-SEP-ONE"));
+}
+
+TEST_F(IptablesSinkTest, CleanupThatMayNotLookIsAFailure) {
+  programs_.outcome["iptables-legacy-save"] =
+      refused(1, "iptables-legacy-save: Cannot initialize: Permission denied (you must be root)\n");
+  programs_.outcome["ip6tables-legacy-save"] =
+      refused(1, "Failed to initialize nft: Protocol not supported\n");
+  FakeRunner runner(programs_);
+  const auto done = clean_up_iptables(runner);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message,
+            "iptables-legacy-save: not permitted; CAP_NET_ADMIN and CAP_NET_RAW are needed");
+}
+
 TEST_F(IptablesSinkTest, OldProgramsAreNotAskedForWhatTheyDoNotKnow) {
   EXPECT_TRUE(ipt::parse_version("iptables v1.8.9 (nf_tables)").nft);
   EXPECT_TRUE(ipt::parse_version("iptables v1.8.9 (nf_tables)").at_least_1_6_2);
