@@ -97,7 +97,7 @@ Result<void> FamilySync::sync(const ForwardingTable& table) {
       return done;
     }
     ++counters_.partial_failures;
-    if (lock_held_) {
+    if (lock_held_ || (options_.ending && options_.ending())) {
       return done;
     }
     if (options_.warn) {

@@ -32,6 +32,7 @@ struct SyncOptions {
   /// Our chains are looked at this often; in a large cluster stale ones are deleted this often.
   std::chrono::milliseconds sync_period{30000};
   std::function<void(const std::string&)> warn;  ///< takes a line for the log; may be empty
+  Ending ending;  ///< a sync that was broken off is not begun anew then
   /// Set to 1 when the rule that makes it safe is in force; then node ports answer on loopback
   /// (NP-6).
   std::string route_localnet = "/proc/sys/net/ipv4/conf/all/route_localnet";

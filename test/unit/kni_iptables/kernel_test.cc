@@ -195,6 +195,7 @@ TEST(IptablesClaim, ARestoreThatOutlivesItsDaemonHoldsItAndAnotherDaemonToo) {
   ASSERT_EQ(unshare(CLONE_NEWNET), 0);
   auto claim = ipt::Claim::take(std::chrono::milliseconds(0));
   ASSERT_TRUE(claim);
+  EXPECT_FALSE(ipt::Claim::take(std::chrono::hours(1), [] { return true; }));
   const auto refused = ipt::Claim::take(std::chrono::milliseconds(0));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,

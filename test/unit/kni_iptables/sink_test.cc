@@ -170,6 +170,17 @@ TEST_F(IptablesSinkTest, APartialSyncThatFailsIsFollowedByAWholeOneAtOnce) {
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("everything is written anew")));
 }
 
+TEST_F(IptablesSinkTest, APartialSyncThatFailsIsTheLastOneWhenTheDaemonEnds) {
+  bool ending = false;
+  options_.ending = [&] { return ending; };
+  open();
+  ASSERT_TRUE(sink_->apply(source_.make()));
+  programs_.restores = {refused(137, "")};
+  ending = true;
+  EXPECT_FALSE(sink_->apply(change()));
+  EXPECT_EQ(programs_.inputs.size(), 2u);
+}
+
 TEST_F(IptablesSinkTest, ARefusedRuleIsNamedWithItsService) {
   open();
   const auto table = source_.make();
@@ -441,6 +452,17 @@ TEST(IptablesRunner, ReadsWritesAndEndsWhatTakesTooLong) {
   const auto endless = runner->run({{"sleep", "1000"}, {}, std::chrono::milliseconds(1)}, nullptr);
   ASSERT_TRUE(endless);
   EXPECT_TRUE(endless->timed_out);
+}
+
+TEST(IptablesRunner, WhatRunsEndsWithTheDaemonAndNothingIsBegunThen) {
+  int asked = 0;
+  const auto runner = ipt::make_runner(nullptr, [&] { return ++asked > 2; });
+  const auto ended = runner->run({{"sleep", "1000"}, {}, std::chrono::hours(1)}, nullptr);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().message, "sleep: killed, because sluiced ends");
+  const auto next = runner->run({{"true"}, {}, std::chrono::hours(1)}, nullptr);
+  ASSERT_FALSE(next);
+  EXPECT_EQ(next.error().message, "true: not run, because sluiced ends");
 }
 
 }  // namespace
