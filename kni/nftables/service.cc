@@ -138,7 +138,7 @@ class Writer {
   void put(const char* set, std::string key, std::string data = {}, bool comment = false) {
     ServicePieces::Element element{set, std::move(key), {std::move(data), {}}};
     if (comment) {
-      element.value.comment = s_.name.substr(0, kMostComment);
+      element.value.comment = core::safe_name(s_.name, kMostComment);
     }
     out_.elements.push_back(std::move(element));
   }

@@ -21,6 +21,7 @@ namespace {
 using core::Family;
 using kni::test::on_node;
 using kni::test::TableSource;
+using kni::test::with_name;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -144,9 +145,9 @@ TEST(IptablesRender, WhatRulesCannotDoIsReportedPerService) {
 
 TEST(IptablesRender, ANameCannotEndItsComment) {
   IptablesSource source;
-  model::Service bad = sluice::test::make_service("x\" -j ACCEPT\n-A INPUT", "10.43.0.99");
-  source.put(bad);
-  const std::string text = all_text(rules_of(source));
+  source.put(sluice::test::make_service("x", "10.43.0.99"));
+  const auto table = with_name(source.make(), "default/x", "default/x\" -j ACCEPT\n-A INPUT");
+  const std::string text = all_text(render(*table, Family::kIpv4, {}));
   EXPECT_THAT(text, HasSubstr("\"default/x__-j_ACCEPT_-A_INPUT has no endpoints\""));
   EXPECT_THAT(text, Not(HasSubstr("ACCEPT\n-A INPUT")));
 }

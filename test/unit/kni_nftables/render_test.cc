@@ -82,6 +82,15 @@ TEST(Render, SchedulersTheKernelCannotDoAreReportedPerService) {
   EXPECT_THAT(pieces.unsupported[0].what, HasSubstr("rr"));
 }
 
+TEST(Render, ANameCannotEndItsComment) {
+  TableSource source;
+  fill_small_cluster(source);
+  const std::string name = "default/x\" }\nflush ruleset";
+  const auto table = kni::test::with_name(source.make(), "default/web", name);
+  EXPECT_THAT(ruleset_text(render(*table).rulesets.v4),
+              HasSubstr("comment \"default/x____flush_ruleset\""));
+}
+
 std::size_t count_in(const ServicePieces& pieces, const char* set) {
   return static_cast<std::size_t>(
       std::count_if(pieces.elements.begin(), pieces.elements.end(),
