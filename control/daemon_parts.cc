@@ -1,5 +1,6 @@
 #include "control/daemon_parts.h"
 
+#include <atomic>
 #include <ctime>
 #include <utility>
 
@@ -9,8 +10,14 @@
 
 namespace sluice::daemon {
 
-const char* const kVersion = SLUICE_VERSION;
+namespace {
 
+/// Of the process, as the signals are.
+std::atomic<bool> end_taken{false};
+
+}  // namespace
+
+const char* const kVersion = SLUICE_VERSION;
 
 void warn_line(const std::string& line) {
   spdlog::warn("{}", line);
@@ -22,6 +29,16 @@ sigset_t end_signals() {
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
   return set;
+}
+
+bool end_is_pending() {
+  sigset_t pending;
+  return sigpending(&pending) == 0 &&
+         (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+}
+
+bool told_to_end() {
+  return end_taken || end_is_pending();
 }
 
 core::Result<std::unique_ptr<server::UnixSocket>> claim_listen(const std::string& listen) {
@@ -72,6 +89,7 @@ core::Result<void> wait_for_end(const publish::Publisher& publisher,
   const timespec period{0, 500'000'000};
   while (true) {
     if (const int signal = sigtimedwait(&signals, nullptr, &period); signal > 0) {
+      end_taken = true;
       spdlog::info("sluiced: signal {}, ending", signal);
       return {};
     }

@@ -21,6 +21,11 @@ extern const char* const kVersion;
 /// Signals that end the daemon; blocked in every thread, taken by wait_for_end().
 [[nodiscard]] sigset_t end_signals();
 
+/// One of them is waiting to be taken.
+[[nodiscard]] bool end_is_pending();
+/// One of them is waiting, or wait_for_end() has taken it. Thread: any.
+[[nodiscard]] bool told_to_end();
+
 /// Writes a warning to the log. Thread: any.
 void warn_line(const std::string& line);
 

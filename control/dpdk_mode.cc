@@ -106,13 +106,14 @@ core::Result<void> serve_dpdk(const conf::Config& config, TakeOver take_over) {
   if (!claim) {
     return tl::make_unexpected(claim.error());
   }
-  auto group = make_group(config);
-  if (!group) {
-    return tl::make_unexpected(group.error());
-  }
+  // Before the group, which takes the interfaces: it may wait for a restore of an earlier daemon.
   auto host_rules = make_host_rules(config, take_over);
   if (!host_rules) {
     return tl::make_unexpected(host_rules.error());
+  }
+  auto group = make_group(config);
+  if (!group) {
+    return tl::make_unexpected(group.error());
   }
   publish::Publisher publisher(publisher_options(config),
                                sink_slots(config, **group, host_rules->sink.get()), group->get());

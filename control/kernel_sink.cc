@@ -59,6 +59,7 @@ core::Result<std::unique_ptr<kni::IptablesSink>> make_iptables(const KernelSinkO
   kni::IptablesSink::Options sink_options;
   sink_options.sync_period = options.sync_period;
   sink_options.warn = warn_line;
+  sink_options.ending = told_to_end;
   sink_options.variant = options.iptables.variant == Variant::kLegacy ? kni::ipt::Variant::kLegacy
                          : options.iptables.variant == Variant::kNft  ? kni::ipt::Variant::kNft
                                                                       : kni::ipt::Variant::kAuto;
@@ -66,11 +67,12 @@ core::Result<std::unique_ptr<kni::IptablesSink>> make_iptables(const KernelSinkO
   sink_options.render.taps = options.taps;
   // Beside workers the kernel sees only a part of the flows, and of others no first packet.
   sink_options.render.drop_invalid = options.taps.empty() && drops_invalid();
-  auto claim = kni::ipt::Claim::take(kClaimPatience);
+  auto claim = kni::ipt::Claim::take(kClaimPatience, told_to_end);
   if (!claim) {
     return tl::make_unexpected(claim.error());
   }
-  return kni::IptablesSink::open(kni::ipt::make_runner(std::move(*claim)), std::move(sink_options));
+  return kni::IptablesSink::open(kni::ipt::make_runner(std::move(*claim), told_to_end),
+                                 std::move(sink_options));
 }
 
 core::Result<void> remove_nftables_tables(const std::vector<std::string>& names) {
@@ -175,7 +177,11 @@ core::Result<KernelSink> make_kernel_sink(conf::Mode mode, const KernelSinkOptio
 
 core::Result<void> clean_up_kernel(conf::Mode mode) {
   if (mode == conf::Mode::kIptables) {
-    const auto runner = kni::ipt::make_runner();
+    auto claim = kni::ipt::Claim::take(kClaimPatience);
+    if (!claim) {
+      return tl::make_unexpected(claim.error());
+    }
+    const auto runner = kni::ipt::make_runner(std::move(*claim));
     return kni::clean_up_iptables(*runner);
   }
   auto nftables = make_nftables({});

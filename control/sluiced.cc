@@ -92,7 +92,7 @@ int run(const Arguments& arguments) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   if (const auto served = serve(*config, arguments.take_over); !served) {
     std::fprintf(stderr, "sluiced: %s\n", served.error().message.c_str());
-    return kExitFailure;
+    return end_is_pending() ? EXIT_SUCCESS : kExitFailure;  // told to end while it started
   }
   return EXIT_SUCCESS;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "control/compile/affinity.h"
@@ -27,15 +28,32 @@ bool is_proxied(const model::Service& service) {
          service.cluster_ip != "None" && service.type != "ExternalName";
 }
 
-void check_names(const model::Service& service, Reporter& report) {
+/// Of lower-case letters, digits and what `more` names, as the Kubernetes API takes names: they are
+/// printed into rules, logs and metrics.
+bool has_good_characters(std::string_view name, std::string_view more) {
+  return std::all_of(name.begin(), name.end(), [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+           more.find(c) != std::string_view::npos;
+  });
+}
+
+/// @return whether the Service can be told by its name.
+bool check_names(const model::Service& service, Reporter& report) {
+  bool good = true;
   for (const auto& [field, text] : {std::pair{"metadata.namespace", &service.name.ns},
                                     std::pair{"metadata.name", &service.name.name}}) {
     if (text->empty()) {
       report.invalid(field, "is empty");
     } else if (text->size() > kMaxNameLength) {
       report.invalid(field, "is longer than 253 characters");
+    } else if (!has_good_characters(*text, "-.")) {
+      report.invalid(field, "has other characters than a-z, 0-9, '-' and '.'");
+    } else {
+      continue;
     }
+    good = false;
   }
+  return good;
 }
 
 void check_word(const std::string& value, std::initializer_list<const char*> known,
@@ -186,7 +204,12 @@ std::optional<NormalPort> normal_port(const model::ServicePortSpec& spec, std::s
     report.invalid(indexed("spec.ports", index, ".nodePort"),
                    std::to_string(spec.node_port) + " is not in 1..65535");
   }
-  if (!protocol || !is_port(spec.port)) {
+  const bool name_good = has_good_characters(spec.name, "-");
+  if (!name_good) {
+    report.invalid(indexed("spec.ports", index, ".name"),
+                   "has other characters than a-z, 0-9 and '-'");
+  }
+  if (!protocol || !is_port(spec.port) || !name_good) {
     return std::nullopt;
   }
   return NormalPort{spec.name, *protocol, static_cast<std::uint16_t>(spec.port),
@@ -262,7 +285,7 @@ bool is_port(std::int64_t value) {
 
 NormalService normalise(const model::Service& service, const NodeContext& node, Reporter& report) {
   NormalService out;
-  check_names(service, report);
+  const bool named = check_names(service, report);
   check_words(service, report);
   check_cluster_ips(service, report);
   check_frontend_addresses(service, report);
@@ -276,9 +299,6 @@ NormalService normalise(const model::Service& service, const NodeContext& node, 
   out.created = service.creation_unix_seconds.value_or(INT64_MAX);
   auto ports = ports_of(service, report);
   auto extensions = extensions_of(service, node.default_scheduler, report);
-  const bool named = !service.name.ns.empty() && !service.name.name.empty() &&
-                     service.name.name.size() <= kMaxNameLength &&
-                     service.name.ns.size() <= kMaxNameLength;
   if (extensions && !can_have_mode(service, extensions->mode, report)) {
     extensions.reset();
   }

@@ -24,16 +24,18 @@ core::Result<core::ApplyReport> ConntrackSink::apply(const core::TablePtr& table
   if (!report) {
     return report;
   }
-  const bool due =
-      applied_ == nullptr ? has_udp(*table) : core::udp_endpoints_changed(applied_.get(), *table);
+  const bool due = again_ || (applied_ == nullptr
+                                  ? has_udp(*table)
+                                  : core::udp_endpoints_changed(applied_.get(), *table));
   if (due) {
-    remove_stale(*table);
+    again_ = !remove_stale(*table);
   }
   applied_ = table;
   return report;
 }
 
-void ConntrackSink::remove_stale(const core::ForwardingTable& table) {
+/// @return whether the flows could be listed.
+bool ConntrackSink::remove_stale(const core::ForwardingTable& table) {
   ++counters_.passes;
   const auto began = Clock::now();
   const auto result = conntrack_->remove_udp(
@@ -44,7 +46,7 @@ void ConntrackSink::remove_stale(const core::ForwardingTable& table) {
     if (warn_) {
       warn_(result.error().message);
     }
-    return;
+    return false;
   }
   counters_.removed += result->removed;
   counters_.removed_v6 += result->removed_v6;
@@ -52,6 +54,7 @@ void ConntrackSink::remove_stale(const core::ForwardingTable& table) {
   if (result->failed != 0 && warn_) {
     warn_("conntrack: " + std::to_string(result->failed) + " stale UDP flows could not be removed");
   }
+  return true;
 }
 
 void ConntrackSink::collect(core::MetricVisitor& out) const {

@@ -22,7 +22,8 @@ struct ConntrackCounters {
 
 /// A kernel adapter with the removal of stale UDP flows behind each successful apply that changed
 /// the endpoints of a Service with UDP (CT-1); the first apply counts as such a change. A pass that
-/// fails is told and counted, and is no failure of the apply. Thread: one, but counters.
+/// fails is told and counted, and is no failure of the apply; the next apply has one again.
+/// Thread: one, but counters.
 class ConntrackSink : public core::TableSink, public core::MetricSource {
  public:
   using Warn = std::function<void(const std::string&)>;
@@ -41,7 +42,7 @@ class ConntrackSink : public core::TableSink, public core::MetricSource {
   void collect(core::MetricVisitor& out) const override;
 
  private:
-  void remove_stale(const core::ForwardingTable& table);
+  bool remove_stale(const core::ForwardingTable& table);
 
   core::TableSink& sink_;
   std::unique_ptr<Conntrack> conntrack_;
@@ -49,6 +50,7 @@ class ConntrackSink : public core::TableSink, public core::MetricSource {
   ConntrackCounters counters_;
   core::DurationHistogram durations_;  ///< of passes, which are over both families
   core::TablePtr applied_;
+  bool again_ = false;  ///< the last pass failed
 };
 
 }  // namespace sluice::kni

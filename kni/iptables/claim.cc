@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -54,7 +55,8 @@ Claim::~Claim() {
   close(fd_);
 }
 
-core::Result<std::unique_ptr<Claim>> Claim::take(std::chrono::milliseconds patience) {
+core::Result<std::unique_ptr<Claim>> Claim::take(std::chrono::milliseconds patience,
+                                                 const Ending& ending) {
   const Address address;
   const Clock::time_point until = Clock::now() + patience;
   while (true) {
@@ -73,7 +75,11 @@ core::Result<std::unique_ptr<Claim>> Claim::take(std::chrono::milliseconds patie
       return tl::make_unexpected(
           Error{"iptables: another sluiced writes the chains of this network namespace"});
     }
-    wait_for_holder(left);
+    if (ending && ending()) {
+      return tl::make_unexpected(
+          Error{"iptables: told to end while another sluiced writes the chains"});
+    }
+    wait_for_holder(std::min(left, kAskEvery));
   }
 }
 

@@ -97,7 +97,7 @@ Result<void> FamilySync::sync(const ForwardingTable& table) {
       return done;
     }
     ++counters_.partial_failures;
-    if (lock_held_) {
+    if (lock_held_ || (options_.ending && options_.ending())) {
       return done;
     }
     if (options_.warn) {
@@ -122,7 +122,10 @@ bool FamilySync::whole_is_due(const ForwardingTable& table) const {
 Result<void> FamilySync::look_around() {
   bool good = false;
   if (large_) {
-    const auto there = way_in_is_there();
+    auto there = way_in_is_there();
+    if (there && *there) {
+      there = loopback_is_guarded();
+    }
     if (!there) {
       return tl::make_unexpected(there.error());
     }
@@ -151,10 +154,12 @@ bool FamilySync::is_as_left(const Present& present) const {
   };
   std::size_t filter_rules = 0;
   for (const auto& [chain, rules] : shared_.filter) {
-    filter_rules += chain == kSharedFirewallChain ? 0 : rules.size();
+    filter_rules += rules.size();
   }
+  const bool guarded = present.guards_loopback() ||
+                       !has_localhost_node_ports(in_force_->node(), programs_.family, render_);
   const std::vector<Hook> hooks = render_hooks(in_force_->node(), programs_.family, render_);
-  return std::all_of(kTables.begin(), kTables.end(), has_canary) &&
+  return guarded && std::all_of(kTables.begin(), kTables.end(), has_canary) &&
          std::all_of(hooks.begin(), hooks.end(),
                      [&](const Hook& hook) { return present.has_hook(hook); }) &&
          present.of(Table::kFilter).our_rules == filter_rules &&
@@ -199,6 +204,18 @@ Result<bool> FamilySync::look_at(Table table, const std::string& chain, Present&
   return done->status == 0;
 }
 
+/// Nothing to guard counts as guarded.
+Result<bool> FamilySync::loopback_is_guarded() {
+  if (!has_localhost_node_ports(in_force_->node(), programs_.family, render_)) {
+    return true;
+  }
+  Present present;
+  if (const auto there = look_at(Table::kFilter, kSharedFirewallChain, present); !there) {
+    return there;
+  }
+  return present.guards_loopback();
+}
+
 void FamilySync::let_loopback_be_routed(const ForwardingTable& table) const {
   if (!has_localhost_node_ports(table.node(), programs_.family, render_)) {
     return;
@@ -218,20 +235,21 @@ Result<void> FamilySync::sync_whole(const ForwardingTable& table) {
     return tl::make_unexpected(present.error());
   }
   const std::vector<core::ServiceSlot> slots = ordered_slots(table, programs_.family);
-  Ruleset shared = make_shared(table, slots, present->shared_firewall());
+  Ruleset shared = render_shared(table, programs_.family, slots, render_);
   const std::vector<Hook> hooks = render_hooks(table.node(), programs_.family, render_);
-  let_loopback_be_routed(table);
   const SyncText text =
       write_whole(table, programs_.family, shared, slots, hooks, *present, programs_.nft);
   if (auto done = restore(text, table); !done) {
     return done;
   }
+  let_loopback_be_routed(table);
   ++counters_.full_syncs;
   note(text);
   service_rules_ = text.total.nat;
   for (const auto& [chain, rules] : shared.nat) {
     service_rules_ -= rules.size();
   }
+  shared.filter.erase(kSharedFirewallChain);
   shared_ = std::move(shared);
   large_ = is_large(count_endpoints(table, programs_.family));
   stale_.clear();
@@ -241,15 +259,9 @@ Result<void> FamilySync::sync_whole(const ForwardingTable& table) {
 
 Result<void> FamilySync::sync_change(const ForwardingTable& table) {
   ServiceChange change = render_change(*in_force_, table, programs_.family, !large_);
-  std::vector<std::string> others;
-  if (has_localhost_node_ports(table.node(), programs_.family, render_)) {
-    auto read = read_shared_firewall();
-    if (!read) {
-      return tl::make_unexpected(read.error());
-    }
-    others = std::move(*read);
-  }
-  Ruleset shared = make_shared(table, ordered_slots(table, programs_.family), others);
+  Ruleset shared =
+      render_shared(table, programs_.family, ordered_slots(table, programs_.family), render_);
+  shared.filter.erase(kSharedFirewallChain);
   if (!change.touched && shared.filter == shared_.filter && shared.nat == shared_.nat) {
     return {};
   }
@@ -285,30 +297,6 @@ std::set<std::string> FamilySync::take_stale(const ServiceChange& change) {
   }
   last_delete_ = options_.clock();
   return std::exchange(stale_, {});
-}
-
-Result<std::vector<std::string>> FamilySync::read_shared_firewall() {
-  const Command command = programs_.show(Table::kFilter, kSharedFirewallChain);
-  Present present;
-  present.take("*filter");
-  const auto done = runner_.run(command, [&](std::string_view line) { present.take(line); });
-  if (!done) {
-    return tl::make_unexpected(done.error());
-  }
-  if (!done->good()) {
-    return tl::make_unexpected(Error{describe(command, *done)});
-  }
-  return present.shared_firewall();
-}
-
-Ruleset FamilySync::make_shared(const ForwardingTable& table,
-                                const std::vector<core::ServiceSlot>& slots,
-                                const std::vector<std::string>& others) const {
-  Ruleset shared = render_shared(table, programs_.family, slots, render_);
-  if (const auto found = shared.filter.find(kSharedFirewallChain); found != shared.filter.end()) {
-    found->second.insert(found->second.end(), others.begin(), others.end());
-  }
-  return shared;
 }
 
 Result<void> FamilySync::restore(const SyncText& text, const ForwardingTable& table) {

@@ -32,7 +32,9 @@ struct SyncOptions {
   /// Our chains are looked at this often; in a large cluster stale ones are deleted this often.
   std::chrono::milliseconds sync_period{30000};
   std::function<void(const std::string&)> warn;  ///< takes a line for the log; may be empty
-  /// Set to 1 before rules come into force by which node ports answer on loopback (NP-6).
+  Ending ending;  ///< a sync that was broken off is not begun anew then
+  /// Set to 1 when the rule that makes it safe is in force; then node ports answer on loopback
+  /// (NP-6).
   std::string route_localnet = "/proc/sys/net/ipv4/conf/all/route_localnet";
   std::function<std::chrono::steady_clock::time_point()> clock = [] {
     return std::chrono::steady_clock::now();
@@ -48,7 +50,9 @@ struct SyncOptions {
 // A partial one that fails is followed by a whole one at once.
 //
 // Changes from outside: in a small cluster all is listed once a sync period and canaries, hooks and
-// the number of rules are compared; in a large one canaries and hooks only, chain by chain.
+// the number of rules are compared; in a large one canaries and hooks only, chain by chain. In
+// both, that the rule is there that makes loopback safe to route. It is in a chain that is
+// kubelet's as well, so that chain is never emptied.
 
 /// Keeps one family. Thread: one, but counters.
 class FamilySync {
@@ -72,14 +76,11 @@ class FamilySync {
   [[nodiscard]] bool is_as_left(const Present& present) const;
   core::Result<bool> way_in_is_there();
   core::Result<bool> look_at(Table table, const std::string& chain, Present& present);
+  core::Result<bool> loopback_is_guarded();
   void let_loopback_be_routed(const core::ForwardingTable& table) const;
   core::Result<void> sync_whole(const core::ForwardingTable& table);
   core::Result<void> sync_change(const core::ForwardingTable& table);
   core::Result<void> restore(const SyncText& text, const core::ForwardingTable& table);
-  core::Result<std::vector<std::string>> read_shared_firewall();
-  [[nodiscard]] Ruleset make_shared(const core::ForwardingTable& table,
-                                    const std::vector<core::ServiceSlot>& slots,
-                                    const std::vector<std::string>& others) const;
   [[nodiscard]] std::set<std::string> take_stale(const ServiceChange& change);
   void note(const SyncText& text);
 
@@ -89,7 +90,7 @@ class FamilySync {
   RenderOptions render_;
   FamilyCounters& counters_;
   core::TablePtr in_force_;  ///< null: unknown
-  Ruleset shared_;           ///< in force
+  Ruleset shared_;           ///< in force; without the chain that is kubelet's as well
   bool large_ = false;
   bool lock_held_ = false;         ///< by another program, in the last restore
   std::size_t service_rules_ = 0;  ///< in chains of service ports

@@ -1,5 +1,7 @@
 #include "kni/iptables/iptables_sink.h"
 
+#include <algorithm>
+
 namespace sluice::kni {
 
 using core::Error;
@@ -137,7 +139,9 @@ Result<void> clean_up_iptables(ipt::Runner& runner) {
   std::string errors;
   const auto fail = [&](const std::string& line) { errors += (errors.empty() ? "" : "; ") + line; };
   for (const Family family : kFamilies) {
-    for (const ipt::Programs& programs : ipt::programs_with_our_chains(runner, family)) {
+    const ipt::ProgramsThere there = ipt::programs_with_our_chains(runner, family);
+    std::for_each(there.errors.begin(), there.errors.end(), fail);
+    for (const ipt::Programs& programs : there.programs) {
       const auto present = ipt::read_present(runner, programs);
       if (!present) {
         fail(present.error().message);

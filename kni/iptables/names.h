@@ -19,6 +19,8 @@ inline constexpr const char* kForwardChain = "KUBE-FORWARD";
 inline constexpr const char* kFirewallChain = "KUBE-PROXY-FIREWALL";
 /// Shared with kubelet; never removed.
 inline constexpr const char* kSharedFirewallChain = "KUBE-FIREWALL";
+/// Comment of the rule in it that makes loopback safe to route; kubelet's has the same.
+inline constexpr const char* kLoopbackGuard = "block incoming localnet connections";
 /// In each table; its absence tells that somebody has flushed.
 inline constexpr const char* kCanaryChain = "KUBE-PROXY-CANARY";
 

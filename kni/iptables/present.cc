@@ -15,6 +15,12 @@ bool contains(const List& list, const Value& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
+/// A chain that our hooks lead to. A rule of a built-in chain that goes to another of our chains is
+/// somebody else's.
+bool is_hooked(std::string_view chain) {
+  return chain != kMarkChain && chain != kCanaryChain && !is_service_chain(chain);
+}
+
 /// Takes the first word off.
 std::string_view take_word(std::string_view& text) {
   const std::size_t end = std::min(text.find(' '), text.size());
@@ -85,14 +91,13 @@ void Present::take_rule(std::string_view rule) {
     return;
   }
   if (table == Table::kFilter && chain == kSharedFirewallChain) {
-    if (rule.find("block incoming localnet connections") == std::string_view::npos) {
-      shared_firewall_.emplace_back(rule);
-    }
+    guards_loopback_ =
+        guards_loopback_ || rule.find(kLoopbackGuard) != std::string_view::npos;
     return;
   }
   const std::string_view target = target_of(rule);
   const bool ours = is_ours(table, target) || target == kSharedFirewallChain;
-  if (ours && contains(kBuiltIn, chain)) {
+  if (ours && is_hooked(target) && contains(kBuiltIn, chain)) {
     table_->hooks.emplace_back(chain, rule);
   } else if (ours) {
     table_->wanted_by_others.emplace(target);
@@ -109,9 +114,10 @@ bool Present::has_hints() const {
 }
 
 bool Present::has_ours() const {
-  return of(Table::kMangle).chains.contains(kCanaryChain) ||
-         of(Table::kNat).chains.contains(kServicesChain) ||
-         of(Table::kFilter).chains.contains(kServicesChain);
+  const auto& nat = of(Table::kNat).chains;
+  return of(Table::kMangle).chains.contains(kCanaryChain) || nat.contains(kServicesChain) ||
+         of(Table::kFilter).chains.contains(kServicesChain) ||
+         std::any_of(nat.begin(), nat.end(), is_service_chain);
 }
 
 }  // namespace sluice::kni::ipt

@@ -15,10 +15,10 @@ class Present {
  public:
   struct InTable {
     std::set<std::string, std::less<>> chains;  ///< named KUBE-*
-    /// Rules of built-in chains that go to one of our chains: chain and rest, as saved.
+    /// Rules of built-in chains that go where our hooks go: chain and rest, as saved.
     std::vector<std::pair<std::string, std::string>> hooks;
     std::size_t our_rules = 0;  ///< in chains of ours
-    /// Chains of ours that rules of foreign chains go to.
+    /// Chains of ours that rules of others go to.
     std::set<std::string, std::less<>> wanted_by_others;
   };
 
@@ -28,10 +28,8 @@ class Present {
     return tables_[static_cast<std::size_t>(table)];
   }
   [[nodiscard]] bool has_hook(const Hook& hook) const;
-  /// Rules of the chain that is shared with kubelet, without ours.
-  [[nodiscard]] const std::vector<std::string>& shared_firewall() const noexcept {
-    return shared_firewall_;
-  }
+  /// The chain that is shared with kubelet has the rule that keeps others off loopback (NP-6).
+  [[nodiscard]] bool guards_loopback() const noexcept { return guards_loopback_; }
   [[nodiscard]] std::size_t rules() const noexcept { return rules_; }
   /// Somebody's chains say that this variant of iptables is the one in use on this host.
   [[nodiscard]] bool has_hints() const;
@@ -43,7 +41,7 @@ class Present {
 
   std::array<InTable, kTables.size()> tables_;
   InTable* table_ = nullptr;
-  std::vector<std::string> shared_firewall_;
+  bool guards_loopback_ = false;
   std::size_t rules_ = 0;
 };
 

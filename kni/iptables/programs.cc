@@ -19,12 +19,30 @@ std::string stem_of(Family family, const char* variant) {
   return std::string(family == Family::kIpv4 ? "iptables" : "ip6tables") + variant;
 }
 
-/// What a variant holds; nothing: it is not there or cannot say.
-std::optional<Present> look(Runner& runner, const std::string& stem) {
+bool says(const Outcome& outcome, std::string_view text) {
+  return outcome.errors.find(text) != std::string::npos;
+}
+
+/// What a variant holds; nothing: it is not there, or cannot say.
+struct Look {
+  std::optional<Present> present;
+  std::string error;  ///< why it cannot say
+};
+Look look(Runner& runner, const std::string& stem) {
   Present present;
   const Command command{{stem + "-save"}, {}, kReadDeadline};
   const auto done = runner.run(command, [&](std::string_view line) { present.take(line); });
-  return done && done->good() ? std::optional(std::move(present)) : std::nullopt;
+  if (!done) {
+    return {};
+  }
+  // A kernel without the variant has no rules of it.
+  if (says(*done, "Protocol not supported") || says(*done, "Table does not exist")) {
+    return {};
+  }
+  if (!done->good()) {
+    return {std::nullopt, describe(command, *done)};
+  }
+  return {std::move(present), {}};
 }
 
 std::string choose_stem(Runner& runner, Family family, Variant wanted) {
@@ -33,8 +51,8 @@ std::string choose_stem(Runner& runner, Family family, Variant wanted) {
   if (wanted != Variant::kAuto) {
     return wanted == Variant::kNft ? nft : legacy;
   }
-  const auto in_nft = look(runner, nft);
-  const auto in_legacy = look(runner, legacy);
+  const auto in_nft = look(runner, nft).present;
+  const auto in_legacy = look(runner, legacy).present;
   if (!in_nft || !in_legacy) {
     return stem_of(family, "");  // there is no choice
   }
@@ -77,10 +95,6 @@ std::string last_words(std::string_view errors) {
   }
   constexpr std::size_t kMost = 300;
   return best.substr(0, kMost);
-}
-
-bool says(const Outcome& outcome, std::string_view text) {
-  return outcome.errors.find(text) != std::string::npos;
 }
 
 }  // namespace
@@ -131,16 +145,23 @@ Result<Programs> find_programs(Runner& runner, Family family, Variant wanted) {
   return programs;
 }
 
-std::vector<Programs> programs_with_our_chains(Runner& runner, Family family) {
-  std::vector<Programs> out;
+ProgramsThere programs_with_our_chains(Runner& runner, Family family) {
+  ProgramsThere out;
   for (const char* variant : {"-nft", "-legacy", ""}) {
+    const bool other_name =
+        *variant == '\0' && !(out.programs.empty() && out.errors.empty());
     const std::string stem = stem_of(family, variant);
-    const auto present = look(runner, stem);
-    const bool other_name = *variant == '\0' && !out.empty();
-    if (present && present->has_ours() && !other_name) {
-      if (auto programs = ask_version(runner, family, stem)) {
-        out.push_back(std::move(*programs));
-      }
+    const Look there = other_name ? Look{} : look(runner, stem);
+    if (!there.error.empty()) {
+      out.errors.push_back(there.error);
+    }
+    if (!there.present || !there.present->has_ours()) {
+      continue;
+    }
+    if (auto programs = ask_version(runner, family, stem)) {
+      out.programs.push_back(std::move(*programs));
+    } else {
+      out.errors.push_back(programs.error().message);
     }
   }
   return out;

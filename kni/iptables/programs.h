@@ -37,7 +37,11 @@ struct Programs {
                                                    Variant wanted);
 
 /// Every variant of a family that has chains of ours.
-[[nodiscard]] std::vector<Programs> programs_with_our_chains(Runner& runner, core::Family family);
+struct ProgramsThere {
+  std::vector<Programs> programs;
+  std::vector<std::string> errors;  ///< lines: variants that are there and could not be looked at
+};
+[[nodiscard]] ProgramsThere programs_with_our_chains(Runner& runner, core::Family family);
 
 /// Reads what is there. Errors: one line.
 [[nodiscard]] core::Result<Present> read_present(Runner& runner, const Programs& programs);

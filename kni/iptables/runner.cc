@@ -141,10 +141,14 @@ class Lines {
 
 class HostRunner : public Runner {
  public:
-  explicit HostRunner(std::unique_ptr<Claim> claim) : claim_(std::move(claim)) {}
+  HostRunner(std::unique_ptr<Claim> claim, Ending ending)
+      : claim_(std::move(claim)), ending_(std::move(ending)) {}
 
   Result<Outcome> run(const Command& command, const LineTaker& take) override {
     const std::string& program = command.words.front();
+    if (is_ending()) {
+      return tl::make_unexpected(Error{program + ": not run, because sluiced ends"});
+    }
     const Fd input = make_input(command.input);
     Pipe output;
     Pipe errors;
@@ -157,10 +161,17 @@ class HostRunner : public Runner {
     }
     output.write.close();
     errors.write.close();
-    return follow(*child, command.deadline, output.read, errors.read, take);
+    bool killed = false;
+    Outcome out = follow(*child, command.deadline, output.read, errors.read, take, killed);
+    if (killed) {
+      return tl::make_unexpected(Error{program + ": killed, because sluiced ends"});
+    }
+    return out;
   }
 
  private:
+  [[nodiscard]] bool is_ending() const { return ending_ && ending_(); }
+
   Result<pid_t> start(const Command& command, const Fd& input, const Fd& output,
                       const Fd& errors) const {
     Attributes with;
@@ -184,22 +195,24 @@ class HostRunner : public Runner {
     return child;
   }
 
-  /// Reads until both ends are closed or the deadline has passed; then waits for the end.
-  static Outcome follow(pid_t child, std::chrono::milliseconds deadline, Fd& output, Fd& errors,
-                        const LineTaker& take) {
+  /// Reads until both ends are closed, the deadline has passed or we end; then waits for its end.
+  Outcome follow(pid_t child, std::chrono::milliseconds deadline, Fd& output, Fd& errors,
+                 const LineTaker& take, bool& killed) const {
     Outcome out;
     Lines lines(take);
     const Clock::time_point until = Clock::now() + deadline;
     while (output.open() || errors.open()) {
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-      if (left <= 0) {
-        out.timed_out = true;
+      killed = is_ending();
+      if (killed || left <= 0) {
+        out.timed_out = !killed;
         kill(child, SIGKILL);
         break;
       }
       std::array<pollfd, 2> fds = {{{output.get(), POLLIN, 0}, {errors.get(), POLLIN, 0}}};
-      if (poll(fds.data(), fds.size(), static_cast<int>(std::min<long long>(left, 60000))) <= 0) {
+      const auto wait = std::min<long long>(left, kAskEvery.count());
+      if (poll(fds.data(), fds.size(), static_cast<int>(wait)) <= 0) {
         continue;
       }
       if (fds[0].revents != 0) {
@@ -235,12 +248,13 @@ class HostRunner : public Runner {
   }
 
   std::unique_ptr<Claim> claim_;
+  Ending ending_;
 };
 
 }  // namespace
 
-std::unique_ptr<Runner> make_runner(std::unique_ptr<Claim> claim) {
-  return std::make_unique<HostRunner>(std::move(claim));
+std::unique_ptr<Runner> make_runner(std::unique_ptr<Claim> claim, Ending ending) {
+  return std::make_unique<HostRunner>(std::move(claim), std::move(ending));
 }
 
 }  // namespace sluice::kni::ipt

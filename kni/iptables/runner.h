@@ -33,13 +33,17 @@ using LineTaker = std::function<void(std::string_view)>;
 class Runner {
  public:
   virtual ~Runner() = default;
-  /// Errors: the program cannot be started; one line that names it. Thread: one at a time.
+  /// Errors: the program cannot be started, or was killed because we end; one line that names it.
+  /// Thread: one at a time.
   virtual core::Result<Outcome> run(const Command& command, const LineTaker& take) = 0;
 };
 
 /// Runs programs of this host, without a shell. The input is complete before the program starts, so
 /// that one whose parent is killed has all of it or never begins.
 /// @param claim  held by what is run as well; may be null.
-[[nodiscard]] std::unique_ptr<Runner> make_runner(std::unique_ptr<Claim> claim = nullptr);
+/// @param ending  what runs then is killed, and nothing is begun: a restore that is killed between
+/// two commits leaves rules that are good.
+[[nodiscard]] std::unique_ptr<Runner> make_runner(std::unique_ptr<Claim> claim = nullptr,
+                                                  Ending ending = {});
 
 }  // namespace sluice::kni::ipt

@@ -75,7 +75,7 @@ class Writer {
                     "-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT");
     if (has_localhost_node_ports(table_.node(), out_.family, options_)) {
       out_.filter[kSharedFirewallChain].push_back(
-          comment("block incoming localnet connections") +
+          comment(kLoopbackGuard) +
           "-d 127.0.0.0/8 ! -s 127.0.0.0/8 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT "
           "-j DROP");
     }

@@ -79,34 +79,71 @@ void write_section(RestoreText& out, Table table, const Chains& chains) {
   out.commit();
 }
 
+/// A hook's rule as it is for any begin of the taps' names.
+std::string_view without_taps(std::string_view rule) {
+  constexpr std::string_view kNotFrom = "! -i ";
+  if (rule.starts_with(kNotFrom)) {
+    rule.remove_prefix(std::min(rule.find(' ', kNotFrom.size()), rule.size() - 1) + 1);
+  }
+  return rule;
+}
+
+/// Hooks as a daemon of another mode, or kube-proxy, has them: they would lead to our chains what
+/// ours leave alone. Those to kubelet's chain are kubelet's.
+void take_out_others_of(RestoreText& out, const Hook& hook, const Present& present) {
+  if (hook.target == kSharedFirewallChain) {
+    return;
+  }
+  for (const auto& [chain, rule] : present.of(hook.table).hooks) {
+    if (chain == hook.chain && rule != hook.rule && without_taps(rule) == without_taps(hook.rule)) {
+      out.take_out(chain, rule);
+    }
+  }
+}
+
 /// Hooks that are missing in a table.
 void insert_hooks(RestoreText& out, Table table, const std::vector<Hook>& hooks,
                   const Present& present) {
   for (const Hook& hook : hooks) {
-    if (hook.table == table && !present.has_hook(hook)) {
+    if (hook.table != table) {
+      continue;
+    }
+    take_out_others_of(out, hook, present);
+    if (!present.has_hook(hook)) {
       out.insert(hook);
     }
   }
 }
 
+/// The chain that kubelet has, too, is not emptied: its rules could have changed since they were
+/// read.
 void write_whole_filter(RestoreText& out, const Ruleset& shared, const std::vector<Hook>& hooks,
                         const Present& present) {
+  Chains own = shared.filter;
+  const auto guard = own.extract(kSharedFirewallChain);
   out.begin(Table::kFilter);
-  out.declare(shared.filter);
+  out.declare(own);
   out.declare(kCanaryChain);
-  out.append(shared.filter);
+  if (guard && !present.of(Table::kFilter).chains.contains(kSharedFirewallChain)) {
+    out.declare(kSharedFirewallChain);
+  }
+  out.append(own);
+  if (guard && !present.guards_loopback()) {
+    for (const std::string& rule : guard.mapped()) {
+      out.insert({Table::kFilter, kSharedFirewallChain, {}, rule});
+    }
+  }
   insert_hooks(out, Table::kFilter, hooks, present);
   out.commit();
 }
 
-/// Chains of service ports that are there and that nothing leads to any more.
+/// Chains of service ports that are there and that nothing of ours leads to any more.
 std::vector<std::string> stale_chains(const Present& present,
                                       const std::set<std::string, std::less<>>& active) {
   const Present::InTable& nat = present.of(Table::kNat);
   std::vector<std::string> stale;
   for (const std::string& chain : nat.chains) {
-    if (is_service_chain(chain) && !active.contains(chain) &&
-        !nat.wanted_by_others.contains(chain)) {
+    if (is_service_chain(chain) && !active.contains(chain)) {
       stale.push_back(chain);
     }
   }
@@ -210,7 +247,9 @@ SyncText write_whole(const ForwardingTable& table, core::Family family, const Ru
   out.append(nat);
   insert_hooks(out, Table::kNat, hooks, present);
   for (const std::string& chain : stale) {
-    out.remove(chain);
+    if (!present.of(Table::kNat).wanted_by_others.contains(chain)) {
+      out.remove(chain);  // others stay, empty: what they led to goes
+    }
   }
   out.commit();
   write_section(out, Table::kMangle, {{kCanaryChain, {}}});

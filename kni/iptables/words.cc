@@ -1,22 +1,15 @@
 #include "kni/iptables/words.h"
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdio>
+
+#include "dataplane/core/fwd/text.h"
 
 namespace sluice::kni::ipt {
 
 std::string safe_name(std::string_view name) {
-  constexpr std::string_view kOther = "-._/:";
   constexpr std::size_t kMost = 200;  // a comment has 255 bytes in the kernel
-  std::string out(name.substr(0, kMost));
-  for (char& c : out) {
-    const bool good = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-                      kOther.find(c) != std::string_view::npos;
-    c = good ? c : '_';
-  }
-  return out;
+  return core::safe_name(name, kMost);
 }
 
 std::string comment(std::string_view text, bool wanted) {

@@ -127,7 +127,9 @@ Result<bool> NftablesSink::write_all(const nft::Rendered& wanted, bool with_gene
     generation_ = *generation;
     return true;
   }
-  if (suspect_since_) {
+  // A change that was refused twice knows what is there; only its generation is behind.
+  if (suspect_since_ && in_force_ == nullptr) {
+    suspect_since_.reset();  // one repair, however often it is tried
     ++counters_.repairs;
     if (options_.warn) {
       options_.warn("nftables: our tables were changed from outside; the last commit was by " +

@@ -91,10 +91,13 @@ class Writer {
       : table_(table), slot_(slot), s_(*table.service(slot)) {}
 
   ServicePieces render() {
-    cluster_ = make_slots(s_, s_.cluster, spread_of(s_.scheduler));
-    local_ = make_slots(s_, s_.local, spread_of(s_.scheduler));
+    const bool can = !s_.crosses_families();  // no map of ours has addresses of both
+    if (can) {
+      cluster_ = make_slots(s_, s_.cluster, spread_of(s_.scheduler));
+      local_ = make_slots(s_, s_.local, spread_of(s_.scheduler));
+    }
     report();
-    if (s_.affinity_seconds != 0) {
+    if (can && s_.affinity_seconds != 0) {
       add_affinity();
     }
     for_each_address([&](const core::IpAddress& address) {
@@ -103,7 +106,9 @@ class Writer {
     if (s_.node_port != 0) {
       add_frontend(core::FrontendKey::of_node_port(s_.family, s_.node_port, s_.protocol));
     }
-    add_hairpins();
+    if (can) {
+      add_hairpins();
+    }
     return std::move(out_);
   }
 
@@ -133,7 +138,7 @@ class Writer {
   void put(const char* set, std::string key, std::string data = {}, bool comment = false) {
     ServicePieces::Element element{set, std::move(key), {std::move(data), {}}};
     if (comment) {
-      element.value.comment = s_.name.substr(0, kMostComment);
+      element.value.comment = core::safe_name(s_.name, kMostComment);
     }
     out_.elements.push_back(std::move(element));
   }
@@ -144,7 +149,7 @@ class Writer {
       return;  // another Service has it
     }
     const std::string key = key_of(frontend);
-    if (s_.dispatches(found->kind)) {
+    if (s_.dispatches(found->kind) && !s_.crosses_families()) {
       put(frontend.node_port ? names::kServiceNodePorts : names::kServiceIps, key,
           target(found->kind, frontend.node_port), true);
       if (s_.affinity_seconds == 0) {
@@ -159,10 +164,13 @@ class Writer {
 
   void add_refusal(FrontendKind kind, bool node_port, const std::string& key) {
     const bool internal = kind == FrontendKind::kClusterIp;
-    if (internal ? s_.has_internal : s_.has_external) {
+    const bool cannot = !internal && (s_.crosses_families() || s_.mode_refuses(kind));
+    if (!cannot && (internal ? s_.has_internal : s_.has_external)) {
       return;
     }
-    const core::EmptyVerdict verdict = internal ? s_.internal_when_empty : s_.external_when_empty;
+    const core::EmptyVerdict verdict = cannot     ? core::EmptyVerdict::kReject
+                                       : internal ? s_.internal_when_empty
+                                                  : s_.external_when_empty;
     put(node_port ? names::kEmptyNodePorts : names::kEmptyServices, key,
         verdict == core::EmptyVerdict::kReject ? names::kReject : names::kDrop, true);
   }
@@ -374,8 +382,11 @@ void Writer::report() {
     say("scheduler " + std::string(core::name_of(s_.scheduler)) +
         ": nftables cannot do it; a random endpoint is taken instead");
   }
-  const auto can = nftables_capabilities();
-  if (std::find(can.modes.begin(), can.modes.end(), s_.mode) == can.modes.end()) {
+  static const core::Capabilities can = nftables_capabilities();
+  if (s_.crosses_families()) {
+    say("forwarding mode " + std::string(core::name_of(s_.mode)) +
+        " to endpoints of the other family: nftables cannot do it; traffic is refused");
+  } else if (std::find(can.modes.begin(), can.modes.end(), s_.mode) == can.modes.end()) {
     say("forwarding mode " + std::string(core::name_of(s_.mode)) +
         ": nftables cannot do it; external traffic is translated and its source masqueraded");
   }

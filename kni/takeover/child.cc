@@ -19,8 +19,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostOutput = 64 << 20;
-
 /// Both ends of a pipe, closed at the end.
 struct Pipe {
   int read = -1;
@@ -72,15 +70,19 @@ int spawn(const std::vector<std::string>& words, const Pipes& pipes, pid_t& pid)
   return rc;
 }
 
-/// Appends what there is; closes at the end of it.
-void take_output(int& fd, std::string& to) {
+/// Appends what there is, up to `most` in all; closes at the end of it. @return all was appended.
+bool take_output(int& fd, std::string& to, std::size_t most) {
   std::array<char, 65536> chunk;
   const ssize_t n = ::read(fd, chunk.data(), chunk.size());
   if (n > 0) {
-    to.append(chunk.data(), std::min(static_cast<std::size_t>(n), kMostOutput - to.size()));
-  } else if (n == 0 || errno != EINTR) {
+    const std::size_t kept = std::min(static_cast<std::size_t>(n), most - to.size());
+    to.append(chunk.data(), kept);
+    return kept == static_cast<std::size_t>(n);
+  }
+  if if (n == 0 || errno != EINTR) {
     Pipe::close(fd);
   }
+  return true;
 }
 
 /// Gives what is left of the input; closes behind it, and when nobody reads it.
@@ -93,7 +95,8 @@ void give_input(int& fd, const std::string& input, std::size_t& given) {
 }
 
 /// @return false: not done at the deadline.
-bool talk(Pipes& pipes, const std::string& input, ChildResult& result, Clock::time_point until) {
+bool talk(Pipes& pipes, const std::string& input, ChildResult& result, Clock::time_point until,
+          std::size_t most) {
   std::size_t given = 0;
   ::fcntl(pipes.in.write, F_SETFL, O_NONBLOCK);
   if (input.empty()) {
@@ -111,10 +114,10 @@ bool talk(Pipes& pipes, const std::string& input, ChildResult& result, Clock::ti
       continue;
     }
     if (fds[0].revents != 0) {
-      take_output(pipes.out.read, result.out);
+      result.cut = !take_output(pipes.out.read, result.out, most) || result.cut;
     }
     if (fds[1].revents != 0) {
-      take_output(pipes.err.read, result.err);
+      take_output(pipes.err.read, result.err, most);
     }
     if (fds[2].revents != 0) {
       give_input(pipes.in.write, input, given);
@@ -126,7 +129,7 @@ bool talk(Pipes& pipes, const std::string& input, ChildResult& result, Clock::ti
 }  // namespace
 
 ChildResult run_child(const std::vector<std::string>& words, const std::string& input,
-                      std::chrono::milliseconds deadline) {
+                      std::chrono::milliseconds deadline, std::size_t most) {
   ChildResult result;
   Pipes pipes;
   pid_t pid = -1;
@@ -137,7 +140,7 @@ ChildResult run_child(const std::vector<std::string>& words, const std::string& 
   Pipe::close(pipes.in.read);
   Pipe::close(pipes.out.write);
   Pipe::close(pipes.err.write);
-  if (!talk(pipes, input, result, Clock::now() + deadline)) {
+  if (!talk(pipes, input, result, Clock::now() + deadline, most)) {
     ::kill(pid, SIGKILL);
   }
   int status = 0;

@@ -26,6 +26,10 @@ core::Result<void> remove_of(const std::string& name) {
   if (saved.status != 0) {
     return tl::make_unexpected(error_of(save, saved));
   }
+  if (saved.cut) {
+    return tl::make_unexpected(
+        core::Error{save + ": the rule set is too large to be taken over; nothing was removed"});
+  }
   const std::string removal = removal_of(saved.out);
   if (removal.empty()) {
     return {};

@@ -65,6 +65,10 @@ class RandomCluster {
       s.annotations["sluice.dev/" + one_of<std::string>({"scheduler", "weights", "shedular"})] =
           one_of<std::string>({"rr", "random", "10.42.1.1=0, 10.42.1.2:8080=3", "wrr"});
     }
+    if (chance(15)) {
+      s.annotations["sluice.dev/forwarding-mode"] =
+          one_of<std::string>({"nat", "fullnat", "dr", "ipip", "ipip"});
+    }
     if (chance(5)) {
       s.labels["service.kubernetes.io/service-proxy-name"] = "";
     }

@@ -1,6 +1,7 @@
 #include "dataplane/core/fwd/text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -109,6 +110,17 @@ std::string node_text(const NodePart& node) {
 }
 
 }  // namespace
+
+std::string safe_name(std::string_view name, std::size_t most) {
+  constexpr std::string_view kOther = "-._/:";
+  std::string out(name.substr(0, most));
+  for (char& c : out) {
+    const bool good = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                      kOther.find(c) != std::string_view::npos;
+    c = good ? c : '_';
+  }
+  return out;
+}
 
 std::string_view name_of(TrafficPolicy policy) noexcept {
   return policy == TrafficPolicy::kCluster ? "Cluster" : "Local";

@@ -19,6 +19,10 @@ struct TextOptions {
 [[nodiscard]] std::string to_text(const ForwardingTable& table, TextOptions options = {});
 [[nodiscard]] std::string to_text(const ServicePort& block, TextOptions options = {});
 
+/// A printed name (M-3) as a comment of a rule may have it: whatever could end a comment or a line is
+/// replaced. @param most  bytes that are kept.
+[[nodiscard]] std::string safe_name(std::string_view name, std::size_t most);
+
 [[nodiscard]] std::string_view name_of(TrafficPolicy policy) noexcept;    ///< "Cluster", "Local"
 [[nodiscard]] std::string_view name_of(SchedulerKind kind) noexcept;      ///< "random", "rr", ...
 /// Names of a scheduler's flags, in a stable order: "mh-port", "mh-fallback".

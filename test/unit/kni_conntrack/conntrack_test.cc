@@ -102,6 +102,34 @@ TEST_F(ConntrackTest, AnApplyThatMovesUdpEndpointsIsFollowedByAPass) {
   EXPECT_EQ(sink.counters().passes, 2u);
 }
 
+/// Flows that cannot be listed as long as the test says so.
+class FakeConntrack : public Conntrack {
+ public:
+  explicit FakeConntrack(const bool& fails) : fails_(fails) {}
+  core::Result<SweepResult> remove_udp(const Wanted&) override {
+    return fails_ ? core::Result<SweepResult>(tl::make_unexpected(core::Error{"no list"}))
+                  : SweepResult{};
+  }
+
+ private:
+  const bool& fails_;
+};
+
+TEST(ConntrackSink, APassThatFailedIsRepeatedByTheNextApply) {
+  test::TableSource source;
+  fill_small_cluster(source);
+  FakeSink inner;
+  bool fails = true;
+  ConntrackSink sink(inner, std::make_unique<FakeConntrack>(fails), {});
+  const auto table = source.make();
+  ASSERT_TRUE(sink.apply(table));
+  fails = false;
+  ASSERT_TRUE(sink.apply(table));
+  EXPECT_EQ(sink.counters().passes, 2u);
+  ASSERT_TRUE(sink.apply(table));
+  EXPECT_EQ(sink.counters().passes, 2u);
+}
+
 class SysctlsTest : public testing::Test {
  protected:
   SysctlsTest() : root_(testing::TempDir() + "sysctls-" + std::to_string(getpid())) {

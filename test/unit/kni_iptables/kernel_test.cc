@@ -136,12 +136,13 @@ TEST_P(IptablesKernel, FlushedAndForeignRulesAreToldApart) {
   const std::string before = saved(Family::kIpv4);
   for (const std::string& command :
        {iptables + " -t nat -F", iptables + " -t nat -F PREROUTING",
-        iptables + " -t mangle -X " + ipt::kCanaryChain, iptables + " -F KUBE-FORWARD"}) {
+        iptables + " -t mangle -X " + ipt::kCanaryChain, iptables + " -F KUBE-FORWARD",
+        iptables + " -F KUBE-FIREWALL"}) {
     ASSERT_EQ(run(command), 0) << command;
     apply(table);
     EXPECT_EQ(saved(Family::kIpv4), before) << command;
   }
-  EXPECT_EQ(sink_->counters(Family::kIpv4).repairs, 4u);
+  EXPECT_EQ(sink_->counters(Family::kIpv4).repairs, 5u);
 }
 
 // F73
@@ -194,6 +195,7 @@ TEST(IptablesClaim, ARestoreThatOutlivesItsDaemonHoldsItAndAnotherDaemonToo) {
   ASSERT_EQ(unshare(CLONE_NEWNET), 0);
   auto claim = ipt::Claim::take(std::chrono::milliseconds(0));
   ASSERT_TRUE(claim);
+  EXPECT_FALSE(ipt::Claim::take(std::chrono::hours(1), [] { return true; }));
   const auto refused = ipt::Claim::take(std::chrono::milliseconds(0));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,

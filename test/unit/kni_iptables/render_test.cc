@@ -21,6 +21,7 @@ namespace {
 using core::Family;
 using kni::test::on_node;
 using kni::test::TableSource;
+using kni::test::with_name;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -146,9 +147,9 @@ TEST(IptablesRender, WhatRulesCannotDoIsReportedPerService) {
 
 TEST(IptablesRender, ANameCannotEndItsComment) {
   IptablesSource source;
-  model::Service bad = sluice::test::make_service("x\" -j ACCEPT\n-A INPUT", "10.43.0.99");
-  source.put(bad);
-  const std::string text = all_text(rules_of(source));
+  source.put(sluice::test::make_service("x", "10.43.0.99"));
+  const auto table = with_name(source.make(), "default/x", "default/x\" -j ACCEPT\n-A INPUT");
+  const std::string text = all_text(render(*table, Family::kIpv4, {}));
   EXPECT_THAT(text, HasSubstr("\"default/x__-j_ACCEPT_-A_INPUT has no endpoints\""));
   EXPECT_THAT(text, Not(HasSubstr("ACCEPT\n-A INPUT")));
 }
@@ -213,6 +214,8 @@ class Replay {
         work[line.substr(1, line.find(' ') - 1)].clear();
       } else if (line.starts_with("-A ")) {
         work[line.substr(3, line.find(' ', 3) - 3)].push_back(line);
+      } else if (line.starts_with("-I KUBE-")) {
+        work[line.substr(3, line.find(' ', 3) - 3)].push_back(line);
       } else if (line.starts_with("-I ")) {
         work["hooks"].push_back(line);
       } else if (line.starts_with("-X ")) {
@@ -259,7 +262,9 @@ std::string whole(const core::ForwardingTable& table, bool sections, const Prese
 
 SyncText change(const core::ForwardingTable& before, const core::ForwardingTable& after) {
   const auto shared = [](const core::ForwardingTable& t) {
-    return render_shared(t, Family::kIpv4, ordered_slots(t, Family::kIpv4), {});
+    Ruleset out = render_shared(t, Family::kIpv4, ordered_slots(t, Family::kIpv4), {});
+    out.filter.erase(kSharedFirewallChain);
+    return out;
   };
   const ServiceChange change = render_change(before, after, Family::kIpv4, true);
   return write_change(change, shared(before), shared(after), change.gone, false);
@@ -351,14 +356,48 @@ TEST(IptablesText, RandomWalksNeverLeaveAJumpIntoNothing) {
 TEST(IptablesText, StaleChainsOfAnEarlierRunGoAndThoseThatOthersUseStay) {
   IptablesSource source;
   Present present;
-  for (const char* line : {"*nat", ":KUBE-SVC-OLD - [0:0]", ":KUBE-SEP-USED - [0:0]",
-                           ":THEIRS - [0:0]", "-A THEIRS -j KUBE-SEP-USED", "COMMIT"}) {
+  for (const char* line :
+       {"*nat", ":KUBE-SVC-OLD - [0:0]", ":KUBE-SVC-USED - [0:0]", ":KUBE-SEP-OLD - [0:0]",
+        ":KUBE-SVC-HOOKED - [0:0]", ":THEIRS - [0:0]", "-A THEIRS -j KUBE-SVC-USED",
+        "-A KUBE-SVC-USED -j KUBE-SEP-OLD", "-A PREROUTING -j KUBE-SVC-HOOKED", "COMMIT"}) {
     present.take(line);
   }
   const std::string text = whole(*source.make(), false, present);
   EXPECT_THAT(text, HasSubstr("-X KUBE-SVC-OLD\n"));
-  EXPECT_THAT(text, Not(HasSubstr("KUBE-SEP-USED")));
+  // Emptied, so that what it led to can go; the kernel would not let go of it.
+  EXPECT_THAT(text, HasSubstr("-X KUBE-SEP-OLD\n"));
+  EXPECT_THAT(text, HasSubstr(":KUBE-SVC-USED - [0:0]\n"));
+  EXPECT_THAT(text, Not(HasSubstr("-X KUBE-SVC-USED\n")));
+  EXPECT_THAT(text, Not(HasSubstr("-X KUBE-SVC-HOOKED\n")));
   EXPECT_THAT(text, Not(HasSubstr("THEIRS")));
+}
+
+TEST(IptablesText, BesideWorkersTheHooksOfAnotherModeGo) {
+  IptablesSource source;
+  const auto table = source.make();
+  RenderOptions beside;
+  beside.taps = "slc-";
+  const std::vector<Hook> old_hooks = render_hooks(table->node(), Family::kIpv4, {});
+  const std::vector<Hook> hooks = render_hooks(table->node(), Family::kIpv4, beside);
+  Present present;
+  present.take("*nat");
+  for (const Hook& hook : old_hooks) {
+    if (hook.table == Table::kNat) {
+      present.take("-A " + hook.chain + " " + hook.rule);
+    }
+  }
+  present.take("-A PREROUTING -j KUBE-SERVICES");  // somebody else's
+  const auto slots = ordered_slots(*table, Family::kIpv4);
+  const std::string text =
+      write_whole(*table, Family::kIpv4, render_shared(*table, Family::kIpv4, slots, beside), slots,
+                  hooks, present, false)
+          .text;
+  const std::string rule =
+      "-m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES\n";
+  EXPECT_THAT(text, HasSubstr("-D PREROUTING " + rule));
+  EXPECT_THAT(text, HasSubstr("-I PREROUTING ! -i slc-+ " + rule));
+  EXPECT_THAT(text, Not(HasSubstr("-D OUTPUT")));
+  EXPECT_THAT(text, Not(HasSubstr("-D PREROUTING -j")));
 }
 
 TEST(IptablesText, CleanupTakesOursAndNothingElse) {
@@ -367,7 +406,7 @@ TEST(IptablesText, CleanupTakesOursAndNothingElse) {
        {"*filter", ":INPUT ACCEPT [0:0]", ":KUBE-SERVICES - [0:0]", ":KUBE-FIREWALL - [0:0]",
         "-A INPUT -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES",
         "-A INPUT -j KUBE-FIREWALL", "-A INPUT -j THEIRS", "COMMIT", "*nat", ":KUBE-SVC-X - [0:0]",
-        ":KUBE-MARK-MASQ - [0:0]", "-A THEIRS -j KUBE-MARK-MASQ"}) {
+        ":KUBE-MARK-MASQ - [0:0]", "-A PREROUTING -j KUBE-MARK-MASQ"}) {
     present.take(line);
   }
   EXPECT_EQ(write_cleanup(present),

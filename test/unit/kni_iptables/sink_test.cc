@@ -1,7 +1,11 @@
 // What the sink does with the programs it runs, and when they refuse.
 #include "kni/iptables/iptables_sink.h"
 
+#include <unistd.h>
+
+#include <cstdio>
 #include <deque>
+#include <fstream>
 #include <map>
 
 #include <gmock/gmock.h>
@@ -175,6 +179,17 @@ TEST_F(IptablesSinkTest, APartialSyncThatFailsIsFollowedByAWholeOneAtOnce) {
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("everything is written anew")));
 }
 
+TEST_F(IptablesSinkTest, APartialSyncThatFailsIsTheLastOneWhenTheDaemonEnds) {
+  bool ending = false;
+  options_.ending = [&] { return ending; };
+  open();
+  ASSERT_TRUE(sink_->apply(source_.make()));
+  programs_.restores = {refused(137, "")};
+  ending = true;
+  EXPECT_FALSE(sink_->apply(change()));
+  EXPECT_EQ(programs_.inputs.size(), 2u);
+}
+
 TEST_F(IptablesSinkTest, ARefusedRuleIsNamedWithItsService) {
   open();
   const auto table = source_.make();
@@ -303,9 +318,48 @@ TEST_F(IptablesSinkTest, RulesOfOthersInTheSharedChainAreKept) {
   source_.config.node_port_addresses = {"0.0.0.0/0"};
   open();
   ASSERT_TRUE(sink_->apply(source_.make()));
-  EXPECT_THAT(programs_.inputs[0],
-              HasSubstr("-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP\n"));
-  EXPECT_THAT(programs_.inputs[0], Not(HasSubstr("-A KUBE-FIREWALL ! -s")));
+  ASSERT_TRUE(sink_->apply(change()));
+  // Neither emptied nor written: its rules may be others by now.
+  for (const std::string& input : programs_.inputs) {
+    EXPECT_THAT(input, Not(HasSubstr(":KUBE-FIREWALL")));
+    EXPECT_THAT(input, Not(HasSubstr("A KUBE-FIREWALL")));
+    EXPECT_THAT(input, Not(HasSubstr("I KUBE-FIREWALL")));
+  }
+  EXPECT_THAT(programs_.ran, Not(Contains(HasSubstr("-S KUBE-FIREWALL"))));
+  programs_.output["iptables-save"].pop_back();
+  open();
+  ASSERT_TRUE(sink_->apply(source_.make()));
+  EXPECT_THAT(programs_.inputs.back(), Not(HasSubstr(":KUBE-FIREWALL")));
+  EXPECT_THAT(programs_.inputs.back(), HasSubstr("-I KUBE-FIREWALL -m comment --comment \"block "));
+}
+
+// NP-6
+TEST_F(IptablesSinkTest, LoopbackIsRoutedOnlyBehindTheRuleThatMakesItSafe) {
+  const std::string setting = testing::TempDir() + "sluice-route-" + std::to_string(getpid());
+  const auto content = [&] {
+    std::string text;
+    std::ifstream(setting) >> text;
+    return text;
+  };
+  std::ofstream(setting) << "0";
+  options_.route_localnet = setting;
+  source_.config.node_port_addresses = {"0.0.0.0/0"};
+  open();
+  const auto table = source_.make();
+  programs_.restores = {refused(2, "iptables-restore: line 9 failed\n")};
+  EXPECT_FALSE(sink_->apply(table));
+  EXPECT_EQ(content(), "0");
+  ASSERT_TRUE(sink_->apply(table));
+  EXPECT_EQ(content(), "1");
+  // And the rule is watched.
+  show_in_force(*table);
+  ASSERT_TRUE(sink_->apply(table));
+  EXPECT_EQ(v4().repairs, 0u);
+  std::erase_if(programs_.output["iptables-save"],
+                [](const std::string& line) { return line.starts_with("-A KUBE-FIREWALL"); });
+  ASSERT_TRUE(sink_->apply(table));
+  EXPECT_EQ(v4().repairs, 1u);
+  std::remove(setting.c_str());
 }
 
 /// More endpoints than a small cluster has.
@@ -379,6 +433,26 @@ TEST_F(IptablesSinkTest, TheVariantIsTheOneWithOurChainsThenTheOneWithHints) {
   EXPECT_EQ(chosen(Variant::kAuto), "iptables");
 }
 
+TEST_F(IptablesSinkTest, CleanupFindsWhatAHalfDoneOneHasLeft) {
+  programs_.output["iptables-save"] = {"*nat", ":KUBE-SEP-ONE - [0:0]"};
+  FakeRunner runner(programs_);
+  ASSERT_TRUE(clean_up_iptables(runner));
+  ASSERT_EQ(programs_.inputs.size(), 1u);
+  EXPECT_THAT(programs_.inputs[0], HasSubstr("-X KUBE-SEP-ONE"));
+}
+
+TEST_F(IptablesSinkTest, CleanupThatMayNotLookIsAFailure) {
+  programs_.outcome["iptables-legacy-save"] =
+      refused(1, "iptables-legacy-save: Cannot initialize: Permission denied (you must be root)\n");
+  programs_.outcome["ip6tables-legacy-save"] =
+      refused(1, "Failed to initialize nft: Protocol not supported\n");
+  FakeRunner runner(programs_);
+  const auto done = clean_up_iptables(runner);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message,
+            "iptables-legacy-save: not permitted; CAP_NET_ADMIN and CAP_NET_RAW are needed");
+}
+
 TEST_F(IptablesSinkTest, OldProgramsAreNotAskedForWhatTheyDoNotKnow) {
   EXPECT_TRUE(ipt::parse_version("iptables v1.8.9 (nf_tables)").nft);
   EXPECT_TRUE(ipt::parse_version("iptables v1.8.9 (nf_tables)").at_least_1_6_2);
@@ -409,6 +483,17 @@ TEST(IptablesRunner, ReadsWritesAndEndsWhatTakesTooLong) {
   const auto endless = runner->run({{"sleep", "1000"}, {}, std::chrono::milliseconds(1)}, nullptr);
   ASSERT_TRUE(endless);
   EXPECT_TRUE(endless->timed_out);
+}
+
+TEST(IptablesRunner, WhatRunsEndsWithTheDaemonAndNothingIsBegunThen) {
+  int asked = 0;
+  const auto runner = ipt::make_runner(nullptr, [&] { return ++asked > 2; });
+  const auto ended = runner->run({{"sleep", "1000"}, {}, std::chrono::hours(1)}, nullptr);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().message, "sleep: killed, because sluiced ends");
+  const auto next = runner->run({{"true"}, {}, std::chrono::hours(1)}, nullptr);
+  ASSERT_FALSE(next);
+  EXPECT_EQ(next.error().message, "true: not run, because sluiced ends");
 }
 
 }  // namespace

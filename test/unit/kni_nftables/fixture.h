@@ -8,6 +8,7 @@
 #include "control/compile/compile.h"
 #include "control/compile/compiler.h"
 #include "control/compile/id_registry.h"
+#include "dataplane/core/fwd/table_builder.h"
 #include "test/support/cluster_objects.h"
 
 namespace sluice::kni::test {
@@ -58,6 +59,25 @@ inline model::EndpointSlice on_node(model::EndpointSlice slice, std::size_t firs
     slice.endpoints[i].node_name = "kestrel";
   }
   return slice;
+}
+
+/// The table with one Service port's printed name changed, past what the compiler takes.
+inline core::TablePtr with_name(const core::TablePtr& table, const std::string& name,
+                                const std::string& other) {
+  core::TableBuilder builder(table);
+  for (std::uint32_t i = 0; i < table->slot_limit(); ++i) {
+    const auto slot = static_cast<core::ServiceSlot>(i);
+    if (table->service(slot) != nullptr && table->service(slot)->name == name) {
+      core::ServicePort block = *table->service(slot);
+      block.name = other;
+      builder.set_service(slot, std::move(block));
+    }
+  }
+  auto made = builder.freeze();
+  if (!made) {
+    throw std::runtime_error(made.error().message);
+  }
+  return *made;
 }
 
 /// A cluster with a Service of each kind.

@@ -82,6 +82,64 @@ TEST(Render, SchedulersTheKernelCannotDoAreReportedPerService) {
   EXPECT_THAT(pieces.unsupported[0].what, HasSubstr("rr"));
 }
 
+TEST(Render, ANameCannotEndItsComment) {
+  TableSource source;
+  fill_small_cluster(source);
+  const std::string name = "default/x\" }\nflush ruleset";
+  const auto table = kni::test::with_name(source.make(), "default/web", name);
+  EXPECT_THAT(ruleset_text(render(*table).rulesets.v4),
+              HasSubstr("comment \"default/x____flush_ruleset\""));
+}
+
+std::size_t count_in(const ServicePieces& pieces, const char* set) {
+  return static_cast<std::size_t>(
+      std::count_if(pieces.elements.begin(), pieces.elements.end(),
+                    [&](const auto& element) { return element.set == std::string_view(set); }));
+}
+
+TEST(Render, AServiceWhoseEndpointsAreOfTheOtherFamilyIsRefusedAndPutsNoAddressOfThemAnywhere) {
+  TableSource source;
+  fill_small_cluster(source);
+  model::Service& web = source.state.services[{"default", "web"}];
+  web.annotations["sluice.dev/forwarding-mode"] = "ipip";
+  web.session_affinity = "ClientIP";
+  model::EndpointSlice& slice = source.state.slices[{"default", "web-a"}];
+  slice.address_type = "IPv6";
+  slice.endpoints[0].addresses = {"fd42:1::10"};
+  slice.endpoints[1].addresses = {"fd42:2::10"};
+  slice.endpoints[2].addresses = {"fd42:3::10"};
+  slice.ports[0].port = 80;
+  const auto table = source.make();
+  const core::ServiceSlot slot = slot_of(*table, "default/web");
+  ASSERT_TRUE(table->service(slot)->crosses_families());
+  const ServicePieces pieces = render_service(*table, slot);
+  EXPECT_EQ(count_in(pieces, names::kServiceIps) + count_in(pieces, names::kServiceEndpoints) +
+                count_in(pieces, names::kServiceNodePorts) + count_in(pieces, names::kNodePortEndpoints),
+            0u);
+  EXPECT_TRUE(pieces.hairpins.empty());
+  EXPECT_TRUE(pieces.chains.empty());
+  EXPECT_EQ(count_in(pieces, names::kEmptyServices), 2u);
+  EXPECT_EQ(count_in(pieces, names::kEmptyNodePorts), 1u);
+  ASSERT_EQ(pieces.unsupported.size(), 1u);
+  EXPECT_THAT(pieces.unsupported[0].what, HasSubstr("of the other family"));
+}
+
+TEST(Render, FrontendsThatAModeCannotServeAreRefusedAndNotPassed) {
+  TableSource source;
+  fill_small_cluster(source);
+  source.state.services[{"default", "web"}].annotations["sluice.dev/forwarding-mode"] = "dr";
+  const auto table = source.make();
+  const ServicePieces pieces = render_service(*table, slot_of(*table, "default/web"));
+  EXPECT_EQ(count_in(pieces, names::kServiceIps), 1u);  // the cluster IP
+  ASSERT_EQ(count_in(pieces, names::kEmptyServices), 1u);
+  ASSERT_EQ(count_in(pieces, names::kEmptyNodePorts), 1u);
+  for (const auto& element : pieces.elements) {
+    if (element.set == std::string_view(names::kEmptyServices)) {
+      EXPECT_EQ(element.value.data, names::kReject);
+    }
+  }
+}
+
 TEST(Render, WeightedRandomIsWhatTheKernelDoes) {
   TableSource source;
   fill_small_cluster(source);

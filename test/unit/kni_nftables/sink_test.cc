@@ -144,6 +144,15 @@ TEST_F(NftablesSinkTest, AfterTwoConflictsInARowItGoesWithoutTheGenerationAndRea
   EXPECT_EQ(kernel_.reads, 4);  // three tries and a look behind the last
 }
 
+TEST_F(NftablesSinkTest, ConflictsAreNoRepair) {
+  ASSERT_TRUE(sink_.apply(first_));
+  kernel_.errors = {ERESTART, ERESTART};
+  ASSERT_TRUE(sink_.apply(second_));
+  EXPECT_EQ(sink_.counters().conflicts, 2u);
+  EXPECT_EQ(sink_.counters().full_syncs, 2u);
+  EXPECT_EQ(sink_.counters().repairs, 0u);
+}
+
 TEST_F(NftablesSinkTest, AConflictBehindNewChainsReadsBackInsteadOfSendingThemAgain) {
   ASSERT_TRUE(sink_.apply(first_));
   source_.put(sluice::test::make_slice("web", "a",

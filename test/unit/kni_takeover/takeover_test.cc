@@ -120,6 +120,14 @@ TEST(RunChild, KillsWhatIsNotDoneAtTheDeadline) {
   EXPECT_EQ(late.status, -1);
 }
 
+TEST(RunChild, SaysWhenItDidNotKeepAllThatWasPrinted) {
+  const ChildResult cut = run_child({"cat"}, std::string(300'000, 'x'), std::chrono::seconds(20), 9);
+  EXPECT_EQ(cut.status, 0);
+  EXPECT_EQ(cut.out.size(), 9u);
+  EXPECT_TRUE(cut.cut);
+  EXPECT_FALSE(run_child({"cat"}, "123456789", std::chrono::seconds(20), 9).cut);
+}
+
 /// Fails as often as it is told.
 class Sink : public core::TableSink {
  public:

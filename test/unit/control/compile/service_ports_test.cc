@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "control/compile/validate.h"
 #include "test/support/small_cluster.h"
 
 namespace sluice::compile {
@@ -28,6 +29,28 @@ std::vector<std::string> texts(const std::vector<core::IpAddress>& list) {
     out.push_back(core::to_string(a));
   }
   return out;
+}
+
+TEST(ServicePorts, NamesThatKubernetesDoesNotTakeAreRefusedByObject) {
+  const auto faults = [](const model::Service& service) {
+    std::string text;
+    for (const ReportLine& line : validate(service)) {
+      text += line.field + " " + line.reason + "\n";
+    }
+    return text;
+  };
+  auto s = test::service("cart.v2-x", "10.43.0.20");
+  EXPECT_EQ(faults(s), "");
+  s.ports.push_back(s.ports[0]);
+  s.ports[1].port += 1;
+  s.ports[1].name = "b\na";
+  EXPECT_THAT(faults(s), testing::StartsWith("spec.ports[1].name has other characters"));
+  ASSERT_EQ(normal(s).ports.size(), 1u);
+  for (const char* bad : {"x\" }", "a b", "Cart", "a/b", "a:b", "caf\xc3\xa9"}) {
+    s = test::service(bad, "10.43.0.20");
+    EXPECT_THAT(faults(s), testing::StartsWith("metadata.name has other characters")) << bad;
+    EXPECT_THAT(normal(s).families, IsEmpty()) << bad;
+  }
 }
 
 TEST(ServicePorts, LabelledForAnotherProxyYieldsNothing) {  // O-1
