@@ -141,37 +141,53 @@ void Worker<Io, I4, I6, C>::forward_untouched(std::uint32_t i, core::EntryIndex 
   send_untouched<F>(i, flow, way);
 }
 
-/// Where hashing alone picks the endpoint and no answer comes by, a flow can do without an entry: it
-/// goes to the same endpoint with every packet. So it does when the table is full, and because of
-/// that also when a packet in the middle of a connection has none.
-[[nodiscard]] inline bool needs_no_entry(const core::Decision& decision) noexcept {
-  return !core::sees_replies(core::asked_mode(decision)) && decision.affinity_seconds == 0 &&
-         core::picks_by_hash(decision.service->scheduler);
+/// The same endpoint for every packet of a flow, and the one open_flow() comes to: where the Service
+/// lets others stand in, one that is out of the mode's reach gives way to the next.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+auto Worker<Io, I4, I6, C>::way_by_hash(const core::Decision& decision,
+                                        core::EndpointIndex first) noexcept -> HashedWay {
+  HashedWay to;
+  if (first == core::EndpointIndex::kNone) {
+    return to;
+  }
+  to.mode = core::asked_mode(decision);
+  const std::size_t others = other_candidates(decision);
+  for (std::size_t n = 0; n <= others && !to.reached; ++n) {
+    const auto at = n == 0 ? first : candidate_after(decision, first, n - 1);
+    to.endpoint = &decision.service->endpoint(at);
+    to.hop = resolve(to.endpoint->address, true);
+    to.reached = mode_reaches(to.mode, to.endpoint->address, to.hop);
+  }
+  return to;
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 void Worker<Io, I4, I6, C>::forward_without_entry(std::uint32_t i, const core::Decision& decision,
-                                                  core::EndpointIndex chosen) noexcept {
-  if (chosen == core::EndpointIndex::kNone) {
+                                                  core::EndpointIndex first) noexcept {
+  const HashedWay to = way_by_hash(decision, first);
+  if (to.endpoint == nullptr) {
     drop(batch_.packets[i], Counter::kConnNoCandidate);
-    return;
+  } else if (!to.reached) {
+    refuse_obstructed(i, decision, decision.service->endpoint(first), Obstacle::kOutOfReach);
+  } else {
+    send_by_hash<F>(i, key_of<F>(i), to);
   }
-  const auto& key = key_of<F>(i);
-  const core::Endpoint& endpoint = decision.service->endpoint(chosen);
-  const Untouched<F> flow{core::EntryIndex::kNone, core::asked_mode(decision), endpoint.address,
-                          key.src, key.sport};
-  if (flow.mode == core::ForwardingMode::kIpip && batch_.parsed[i].hop_limit <= 1) {
+}
+
+/// @param key  of the flow that packet i belongs to, or is about.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+void Worker<Io, I4, I6, C>::send_by_hash(std::uint32_t i, const typename F::Key& key,
+                                         const HashedWay& to) noexcept {
+  if (to.mode == core::ForwardingMode::kIpip && batch_.parsed[i].hop_limit <= 1) {
     answer_ttl_expired(i);
     return;
   }
-  const Way way{resolve(flow.backend, true), {}};
-  if (!mode_reaches(flow.mode, flow.backend, way.hop)) {
-    refuse_obstructed(i, decision, endpoint, Obstacle::kOutOfReach);
-    return;
-  }
   counters_.add(Counter::kForwardedWithoutEntry);
-  send_untouched<F>(i, flow, way);
+  const Untouched<F> flow{core::EntryIndex::kNone, to.mode, to.endpoint->address, key.src,
+                          key.sport};
+  send_untouched<F>(i, flow, {to.hop, {}});
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>

@@ -17,6 +17,7 @@
 #include "dataplane/core/sched/scheduler_state.h"
 #include "dataplane/pipeline/affinity_pins.h"
 #include "dataplane/pipeline/batch.h"
+#include "dataplane/pipeline/candidates.h"
 #include "dataplane/pipeline/connection_counts.h"
 #include "dataplane/pipeline/counters.h"
 #include "dataplane/pipeline/dump.h"
@@ -312,6 +313,13 @@ class Worker {
     typename F::Address client;
     core::Be16 client_port;
   };
+  /// Where a packet without an entry goes.
+  struct HashedWay {
+    core::ForwardingMode mode = core::ForwardingMode::kByRule;
+    const core::Endpoint* endpoint = nullptr;  ///< null: hashing alone does not say
+    Hop hop;
+    bool reached = false;  ///< by that mode
+  };
   void send_on(const Packet& packet, const Way& way) noexcept;
   template <class F>
   core::CreateOutcome try_untouched(std::uint32_t i, const core::Decision& decision,
@@ -326,9 +334,13 @@ class Worker {
   void forward_untouched(std::uint32_t i, core::EntryIndex at) noexcept;
   template <class F>
   void note_untouched(std::uint32_t i, core::EntryIndex at) noexcept;
+  [[nodiscard]] HashedWay way_by_hash(const core::Decision& decision,
+                                      core::EndpointIndex first) noexcept;
   template <class F>
   void forward_without_entry(std::uint32_t i, const core::Decision& decision,
-                             core::EndpointIndex chosen) noexcept;
+                             core::EndpointIndex first) noexcept;
+  template <class F>
+  void send_by_hash(std::uint32_t i, const typename F::Key& key, const HashedWay& to) noexcept;
   template <class F>
   void send_untouched(std::uint32_t i, const Untouched<F>& flow, const Way& way) noexcept;
   template <class F>
