@@ -148,7 +148,11 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
   }
   const bool later_fragment = f.l4_offset == 0;
   if (later_fragment) {
-    drop(p, Counter::kFragmentNoFlow);
+    if (needs_no_entry(decision)) {
+      forward_without_entry<F>(i, decision, core::pick(decision, tuple, now_ns_, scheduler_));
+    } else {
+      drop(p, Counter::kFragmentNoFlow);
+    }
     return;
   }
   constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck | core::kTcpRst;

@@ -281,6 +281,17 @@ TEST_F(FullDirectReturnTest, HashedFlowsThroughATunnelTooAndNeverPastTheLastHop)
   EXPECT_EQ(count(Counter::kTtlAnswered), 1u);
 }
 
+TEST_F(FullDirectReturnTest, PiecesOfAHashedDatagramNeedNoEntryEither) {
+  schedule_by(core::SchedulerKind::kMh, ForwardingMode::kDr);
+  const Bytes whole =
+      PacketBuilder().eth().ipv4(kClient2, "203.0.113.53").udp(1, 53).payload(4000).build();
+  for (const Bytes& piece : fragment_frame(whole, 1500, 77)) {
+    EXPECT_EQ(behind_ethernet(through(piece)), behind_ethernet(piece));
+  }
+  EXPECT_EQ(count(Counter::kForwardedWithoutEntry), 3u);
+  EXPECT_EQ(count(Counter::kFragmentNoFlow), 0u);
+}
+
 TEST_F(FullDirectReturnTest, WithFallbackTheEndpointOnTheLinkTakesTheWholeFlow) {
   tables_.services["web"].scheduler_flags = core::kSchedFallback;
   schedule_by(core::SchedulerKind::kMh, ForwardingMode::kDr);
