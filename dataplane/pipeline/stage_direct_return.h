@@ -161,6 +161,18 @@ auto Worker<Io, I4, I6, C>::way_by_hash(const core::Decision& decision,
   return to;
 }
 
+/// For packets that are about a flow without being of it.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+auto Worker<Io, I4, I6, C>::way_without_entry(std::uint32_t i,
+                                              const core::FlowTuple& tuple) noexcept
+    -> HashedWay {
+  const core::Decision decision = core::decide(*tables_->table, flow_of(i, tuple));
+  if (decision.verdict != core::FlowVerdict::kForward || !needs_no_entry(decision)) {
+    return {};
+  }
+  return way_by_hash(decision, core::pick(decision, tuple, now_ns_, scheduler_));
+}
+
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 void Worker<Io, I4, I6, C>::forward_without_entry(std::uint32_t i, const core::Decision& decision,
@@ -311,12 +323,12 @@ bool Worker<Io, I4, I6, C>::serve_tunnel_error_of(std::uint32_t i,
   const auto found = conns<F>().find(key);
   if (!found) {
     const Ownership owner = owner_of(*tables_, links_.owners, tuple_of(key), false);
-    if (owner.cls == FlowClass::kNone || owner.worker == config_.index ||
-        batch_.stages[i] >= Stage::kOwner) {
-      return false;
+    if (owner.cls != FlowClass::kNone && owner.worker != config_.index &&
+        batch_.stages[i] < Stage::kOwner) {
+      hand_over(i, owner.worker, Stage::kOwner);
+      return true;
     }
-    hand_over(i, owner.worker, Stage::kOwner);
-    return true;
+    return owner.cls == FlowClass::kRequest && serve_tunnel_error_by_hash<F>(i, key, error);
   }
   const auto& entry = conns<F>().entry(found.index);
   if (entry.mode != core::ForwardingMode::kIpip || found.direction != core::Direction::kForward ||
@@ -325,6 +337,21 @@ bool Worker<Io, I4, I6, C>::serve_tunnel_error_of(std::uint32_t i,
   }
   learn_path_mtu(error);
   tell_client<F>(i, error, core::IpAddress(entry.client));
+  return true;
+}
+
+/// A flow without an entry: nothing but hashing says whether the tunnel's packet was one of ours.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+bool Worker<Io, I4, I6, C>::serve_tunnel_error_by_hash(std::uint32_t i, const typename F::Key& key,
+                                                       const core::TunnelError& error) noexcept {
+  const HashedWay to = way_without_entry(i, tuple_of(key));
+  if (!to.reached || to.mode != core::ForwardingMode::kIpip ||
+      to.endpoint->address != error.outer_dst) {
+    return false;
+  }
+  learn_path_mtu(error);
+  tell_client<F>(i, error, core::IpAddress(key.src));
   return true;
 }
 

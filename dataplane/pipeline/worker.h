@@ -336,6 +336,7 @@ class Worker {
   void note_untouched(std::uint32_t i, core::EntryIndex at) noexcept;
   [[nodiscard]] HashedWay way_by_hash(const core::Decision& decision,
                                       core::EndpointIndex first) noexcept;
+  [[nodiscard]] HashedWay way_without_entry(std::uint32_t i, const core::FlowTuple& tuple) noexcept;
   template <class F>
   void forward_without_entry(std::uint32_t i, const core::Decision& decision,
                              core::EndpointIndex first) noexcept;
@@ -352,6 +353,9 @@ class Worker {
   bool serve_tunnel_error(std::uint32_t i) noexcept;
   template <class F>
   bool serve_tunnel_error_of(std::uint32_t i, const core::TunnelError& error) noexcept;
+  template <class F>
+  bool serve_tunnel_error_by_hash(std::uint32_t i, const typename F::Key& key,
+                                  const core::TunnelError& error) noexcept;
   template <class F>
   void tell_client(std::uint32_t i, const core::TunnelError& error,
                    const core::IpAddress& client) noexcept;

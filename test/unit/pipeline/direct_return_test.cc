@@ -292,6 +292,23 @@ TEST_F(FullDirectReturnTest, PiecesOfAHashedDatagramNeedNoEntryEither) {
   EXPECT_EQ(count(Counter::kFragmentNoFlow), 0u);
 }
 
+TEST_F(FullDirectReturnTest, AnErrorAboutAnAnswerFindsTheBackendOfAHashedFlow) {
+  const Bytes error = PacketBuilder()
+                          .eth()
+                          .ipv4("198.51.100.1", kVip)
+                          .icmp(3, 4, 1400)
+                          .quote(tcp4(kVip, kClient2, 80, 1, kAck), 28)
+                          .build();
+  EXPECT_TRUE(through(error).empty());  // rr: such a flow has an entry or is not ours
+  EXPECT_EQ(count(Counter::kHostIcmp), 1u);
+  schedule_by(core::SchedulerKind::kMh, ForwardingMode::kDr);
+  const std::string backend = PacketView(through(tcp4(kClient2, kVip, 1, 80, kSyn))).eth_dst();
+  const Bytes out = through(error);
+  EXPECT_EQ(behind_ethernet(out), behind_ethernet(error));
+  EXPECT_EQ(PacketView(out).eth_dst(), backend);
+  EXPECT_EQ(count(Counter::kIcmpUntouched), 1u);
+}
+
 TEST_F(FullDirectReturnTest, WithFallbackTheEndpointOnTheLinkTakesTheWholeFlow) {
   tables_.services["web"].scheduler_flags = core::kSchedFallback;
   schedule_by(core::SchedulerKind::kMh, ForwardingMode::kDr);
