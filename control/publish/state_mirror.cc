@@ -77,13 +77,27 @@ std::shared_ptr<const model::ClusterState> StateMirror::read() {
   std::shared_ptr<Copy> copy;
   {
     const std::lock_guard lock(mutex_);
+    if (copy_ == nullptr) {
+      return nullptr;  // what is pending belongs to the copy that is being made
+    }
     copy = copy_;
     deltas.swap(pending_);
     pending_objects_ = 0;
   }
-  if (copy == nullptr) {
-    return nullptr;
+  try {
+    bring_up_to_date(copy, deltas);
+  } catch (...) {
+    put_back(copy, deltas);
+    throw;
   }
+  copy->readers.fetch_add(1, std::memory_order_relaxed);
+  return {&copy->state, [copy](const model::ClusterState*) {
+            copy->readers.fetch_sub(1, std::memory_order_release);
+          }};
+}
+
+/// Applies the deltas, to another copy if a reader holds this one; `copy` becomes that.
+void StateMirror::bring_up_to_date(std::shared_ptr<Copy>& copy, const Deltas& deltas) {
   if (!deltas.empty() && copy->readers.load(std::memory_order_acquire) != 0) {
     auto own = std::make_shared<Copy>();
     own->state = copy->state;
@@ -97,10 +111,18 @@ std::shared_ptr<const model::ClusterState> StateMirror::read() {
     model::apply(copy->state, *note.delta);
     copy->state.version = note.version;  // what is applied again raises none
   }
-  copy->readers.fetch_add(1, std::memory_order_relaxed);
-  return {&copy->state, [copy](const model::ClusterState*) {
-            copy->readers.fetch_sub(1, std::memory_order_release);
-          }};
+}
+
+/// The copy lacks all or a part of the deltas; the next reader applies them once more.
+void StateMirror::put_back(const std::shared_ptr<Copy>& copy, Deltas& deltas) {
+  const std::lock_guard lock(mutex_);
+  if (copy_ != copy) {
+    return;  // a reset came in between
+  }
+  for (const Note& note : deltas) {
+    pending_objects_ += size_of(*note.delta);
+  }
+  pending_.splice(pending_.begin(), deltas);
 }
 
 }  // namespace sluice::publish

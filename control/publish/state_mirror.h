@@ -2,9 +2,9 @@
 
 #include <atomic>
 #include <cstddef>
+#include <list>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "control/model/model.h"
 
@@ -36,6 +36,7 @@ class StateMirror {
   bool fill_some(const model::ClusterState& state);
 
   /// The state after everything that was added before the call; never changes. Null: not live.
+  /// Throws when there is no memory for it; the next call makes up for that.
   [[nodiscard]] std::shared_ptr<const model::ClusterState> read();
 
  private:
@@ -46,13 +47,16 @@ class StateMirror {
     std::shared_ptr<const model::Delta> delta;
     std::uint64_t version;
   };
-  using Deltas = std::vector<Note>;
+  using Deltas = std::list<Note>;  ///< a list: to put them back takes no memory
   struct Copy {
     model::ClusterState state;
     /// Handles given out and still held. Who sees 0 may change the state: nobody but read(), which
     /// runs once at a time, makes it grow.
     std::atomic<std::size_t> readers{0};
   };
+
+  void bring_up_to_date(std::shared_ptr<Copy>& copy, const Deltas& deltas);
+  void put_back(const std::shared_ptr<Copy>& copy, Deltas& deltas);
 
   bool live_ = false;               ///< owner's
   std::shared_ptr<Copy> unfinished_;  ///< owner's; null: no copy is being made

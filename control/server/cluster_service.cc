@@ -151,7 +151,8 @@ grpc::Status ClusterService::take_part(grpc::ServerContext& context,
 
 grpc::Status ClusterService::take_objects(grpc::ServerContext& context,
                                           const v1::ReplaceSnapshotRequest& part, Incoming& in) {
-  in.bytes += part.ByteSizeLong();
+  const std::size_t bytes = part.ByteSizeLong();
+  in.bytes += bytes;
   if (in.bytes > options_.max_snapshot_bytes) {
     return {grpc::StatusCode::RESOURCE_EXHAUSTED,
             "the snapshot has more than " + std::to_string(options_.max_snapshot_bytes) +
@@ -161,7 +162,7 @@ grpc::Status ClusterService::take_objects(grpc::ServerContext& context,
   const auto& page = part.objects();
   in.objects += static_cast<std::uint64_t>(page.services_size() + page.endpoint_slices_size() +
                                            page.nodes_size() + page.service_cidrs_size());
-  in.pages.take();
+  in.pages.take(bytes);
   if (in.pages.enough_errors()) {
     in.pages.finish();
     return refuse_invalid(context, in.pages.errors());

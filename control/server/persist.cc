@@ -77,7 +77,11 @@ class File {
   int fd_;
 };
 
-bool write_payload(File& file, const model::ClusterState& state, Header& header) {
+bool is_set(const std::atomic<bool>* flag) { return flag != nullptr && *flag; }
+
+/// @return false: it could not be written, or was given up.
+bool write_payload(File& file, const model::ClusterState& state, Header& header,
+                   const std::atomic<bool>* give_up) {
   XXH3_state_t hash;
   XXH3_64bits_reset(&hash);
   bool good = true;
@@ -91,10 +95,10 @@ bool write_payload(File& file, const model::ClusterState& state, Header& header)
     const auto length = static_cast<std::uint32_t>(bytes.size());
     append(&length, sizeof length);
     append(bytes.data(), bytes.size());
-    return good;
+    return good && !is_set(give_up);
   });
   header.checksum = XXH3_64bits_digest(&hash);
-  return good;
+  return good && !is_set(give_up);
 }
 
 void flush_directory(const std::string& path) {
@@ -128,17 +132,21 @@ bool take_pages(const std::string& payload, model::ClusterState& state) {
 
 }  // namespace
 
-core::Result<void> save_state(const std::string& path, const model::ClusterState& state) {
+core::Result<Saved> save_state(const std::string& path, const model::ClusterState& state,
+                               const std::atomic<bool>* give_up) {
   const std::string temporary = path + ".tmp";
   {
     File file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
     Header header;
     header.version = state.version;
     if (file.fd() < 0 || !file.write_all(&header, sizeof header) ||
-        !write_payload(file, state, header) || lseek(file.fd(), 0, SEEK_SET) != 0 ||
+        !write_payload(file, state, header, give_up) || lseek(file.fd(), 0, SEEK_SET) != 0 ||
         !file.write_all(&header, sizeof header) || fsync(file.fd()) != 0) {
       const auto error = error_of("cannot write", temporary);
       unlink(temporary.c_str());
+      if (is_set(give_up)) {
+        return Saved::kGivenUp;
+      }
       return tl::unexpected(error);
     }
   }
@@ -146,7 +154,7 @@ core::Result<void> save_state(const std::string& path, const model::ClusterState
     return tl::unexpected(error_of("cannot rename to", path));
   }
   flush_directory(path);
-  return {};
+  return Saved::kWhole;
 }
 
 core::Result<std::optional<model::ClusterState>> load_state(const std::string& path) {

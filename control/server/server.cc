@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -65,10 +66,7 @@ class Server::Impl {
     }
     housekeeping_ = std::thread([this] { keep_house(); });
     if (!options_.state_file.empty()) {
-      persister_ = std::thread([this] {
-        lower_priority();
-        persist();
-      });
+      persister_ = std::thread([this] { persist(); });
     }
     return {};
   }
@@ -86,8 +84,10 @@ class Server::Impl {
       housekeeping_.join();
     }
     if (persister_.joinable()) {
-      persister_.join();
-      keep_newest();  // by this thread: somebody waits for the end
+      persister_.join();  // which gives up what it writes
+      keep_newest([this](const model::ClusterState& state) {
+        return save_state(options_.state_file, state);  // at once: somebody waits for the end
+      });
     }
     server_.reset();
     socket_.reset();
@@ -162,22 +162,38 @@ class Server::Impl {
     }
   }
 
-  core::Result<void> save_newest() {
+  /// Only the writing waits for whoever has more to do: to get the state takes locks and turns that
+  /// others wait for.
+  core::Result<Saved> write_in_background(const model::ClusterState& state) {
+    return std::async(std::launch::async,
+                      [&] {
+                        lower_priority();
+                        return save_state(options_.state_file, state, &stopping_);
+                      })
+        .get();
+  }
+
+  template <class Write>
+  core::Result<void> save_newest(Write write) {
     try {
       const auto state = publisher_.state();
       if (state == nullptr || state->version == kept_) {
         return {};
       }
-      auto saved = save_state(options_.state_file, *state);
-      kept_ = saved ? state->version : kept_;
-      return saved;
+      const core::Result<Saved> saved = write(*state);
+      if (!saved) {
+        return tl::unexpected(saved.error());
+      }
+      kept_ = *saved == Saved::kWhole ? state->version : kept_;
+      return {};
     } catch (const std::exception& error) {  // no memory for the copy, say: next time
       return tl::unexpected(core::Error{"cannot keep the snapshot: " + std::string(error.what())});
     }
   }
 
-  void keep_newest() {
-    const auto saved = save_newest();
+  template <class Write>
+  void keep_newest(Write write) {
+    const auto saved = save_newest(write);
     if (!saved && !save_failed_) {
       warn(saved.error().message);
     }
@@ -193,7 +209,7 @@ class Server::Impl {
         if (stopping_) {
           break;
         }
-        keep_newest();
+        keep_newest([this](const auto& state) { return write_in_background(state); });
         if (!pause(options_.state_file_period)) {
           break;
         }

@@ -12,6 +12,8 @@ namespace {
 
 // So many pages wait for the second thread before the first one lends a hand.
 constexpr std::size_t kAhead = 2;
+// Or so much: a page may have the size of the largest message.
+constexpr std::size_t kAheadBytes = std::size_t{8} << 20;
 
 }  // namespace
 
@@ -25,6 +27,7 @@ class SnapshotDecoder::Page {
     return message_;
   }
   [[nodiscard]] const v1::Objects& objects() const { return message_->objects(); }
+  std::size_t bytes = 0;  ///< of the message on the wire
 
  private:
   static constexpr std::size_t kFirstBlock = 1u << 20;  // most pages fit; the rest is allocated
@@ -66,17 +69,30 @@ v1::ReplaceSnapshotRequest* SnapshotDecoder::fresh() {
   return current_->fresh();
 }
 
-void SnapshotDecoder::take() {
+void SnapshotDecoder::take(std::size_t bytes) {
   if (taken_ == 1) {
     start_helper();
   }
   Lock lock(mutex_);
+  current_->bytes = bytes;
+  waiting_bytes_ += bytes;
   waiting_.push_back(std::move(current_));
   ++taken_;
   moved_.notify_all();
-  if (waiting_.size() > (helper_.joinable() ? kAhead : 0)) {
+  const std::size_t ahead = helper_.joinable() ? kAhead : 0;
+  while (waiting_.size() > ahead || waiting_bytes_ > kAheadBytes) {
     work_once(lock);
   }
+}
+
+std::size_t SnapshotDecoder::waiting_bytes() {
+  const std::lock_guard lock(mutex_);
+  return waiting_bytes_;
+}
+
+std::size_t SnapshotDecoder::idle_pages() {
+  const std::lock_guard lock(mutex_);
+  return spare_.size() + (current_ != nullptr ? 1 : 0);
 }
 
 bool SnapshotDecoder::enough_errors() {
@@ -90,6 +106,9 @@ void SnapshotDecoder::finish() {
     work_once(lock);
   }
   moved_.wait(lock, [this] { return merged_ == taken_ || failed_ != nullptr; });
+  // The state may be long in use before this object goes.
+  spare_.clear();
+  current_.reset();
   if (failed_ != nullptr) {
     std::rethrow_exception(failed_);
   }
@@ -118,6 +137,7 @@ void SnapshotDecoder::help() {
 void SnapshotDecoder::work_once(Lock& lock) {
   std::unique_ptr<Page> page = std::move(waiting_.front());
   waiting_.pop_front();
+  waiting_bytes_ -= page->bytes;
   const std::uint64_t number = started_++;
   lock.unlock();
   try {

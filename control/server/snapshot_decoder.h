@@ -37,13 +37,20 @@ class SnapshotDecoder {
   void limit_errors(std::size_t most) { max_errors_ = most; }
   /// An empty message to read into; valid until the next call, or until taken.
   v1::ReplaceSnapshotRequest* fresh();
-  /// Takes the objects of the message that fresh() gave last.
-  void take();
+  /// Takes the objects of the message that fresh() gave last. Decodes some itself while too many
+  /// pages wait.
+  /// @param bytes  the message's size on the wire.
+  void take(std::size_t bytes);
   /// True when further pages change nothing; it may come true a few pages late.
   [[nodiscard]] bool enough_errors();
-  /// Waits for the pages taken; then state() and errors() hold what came of them. Throws what
-  /// decoding threw.
+  /// Waits for the pages taken; then state() and errors() hold what came of them, and the memory
+  /// of the pages is free. Throws what decoding threw.
   void finish();
+
+  /// Wire size of the pages that nobody decodes yet.
+  [[nodiscard]] std::size_t waiting_bytes();
+  /// Pages that are kept to be read into again.
+  [[nodiscard]] std::size_t idle_pages();
 
   [[nodiscard]] model::ClusterState& state() { return state_; }
   [[nodiscard]] std::vector<codec::FieldError>& errors() { return errors_; }
@@ -68,6 +75,7 @@ class SnapshotDecoder {
   std::mutex mutex_;  ///< guards what follows but state_ and errors_, which who merges owns
   std::condition_variable moved_;
   std::deque<std::unique_ptr<Page>> waiting_;
+  std::size_t waiting_bytes_ = 0;
   std::vector<std::unique_ptr<Page>> spare_;
   std::map<std::uint64_t, Decoded> decoded_;  ///< by number, not yet merged
   std::uint64_t taken_ = 0;

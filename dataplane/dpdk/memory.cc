@@ -69,7 +69,7 @@ std::size_t to_mib(std::size_t bytes) { return (bytes + kMib - 1) / kMib; }
 std::string list_parts(const std::vector<MemoryPart>& need) {
   std::string text;
   for (const MemoryPart& part : need) {
-    text += (text.empty() ? "" : ", ") + part.what + " " + std::to_string(to_mib(part.bytes));
+    text += (text.empty() ? "" : ", ") + to_text(part);
   }
   return text;
 }
@@ -78,6 +78,16 @@ std::string list_parts(const std::vector<MemoryPart>& need) {
 
 HostMemory read_host_memory() {
   return {std::min(mem_available(), cgroup_available()), free_hugepages()};
+}
+
+HostMemory without(const HostMemory& host, const MemoryPart& beside) noexcept {
+  HostMemory left = host;
+  left.available_bytes -= std::min(left.available_bytes, beside.bytes);
+  return left;
+}
+
+std::string to_text(const MemoryPart& part) {
+  return part.what + " " + std::to_string(to_mib(part.bytes));
 }
 
 core::Result<MemoryChoice> choose_memory(const std::vector<MemoryPart>& need,

@@ -20,12 +20,18 @@ struct MemoryPart {
   std::size_t bytes = 0;
 };
 
+/// "packet pool 40": in MiB, rounded up.
+[[nodiscard]] std::string to_text(const MemoryPart& part);
+
 /// What the host can give. Read by read_host_memory(); tests make their own.
 struct HostMemory {
   std::size_t available_bytes = 0;      ///< MemAvailable, or what the cgroup leaves if that is less
   std::size_t free_hugepage_bytes = 0;  ///< all sizes together
 };
 [[nodiscard]] HostMemory read_host_memory();
+
+/// What is left for the EAL when `beside` has taken its ordinary pages.
+[[nodiscard]] HostMemory without(const HostMemory& host, const MemoryPart& beside) noexcept;
 
 struct MemoryChoice {
   bool hugepages = false;

@@ -116,12 +116,15 @@ core::Result<MemoryChoice> WorkerGroup::plan_memory() {
       {std::to_string(settings_.connections) + " connections a family for " +
            std::to_string(settings_.workers) + " workers",
        settings_.workers * LcoreWorker::memory_bytes(settings_.connections)}};
+  const MemoryPart rings = {
+      "handover rings",
+      pipeline::HandoverRings::memory_bytes(settings_.workers, settings_.handover_ring)};
   auto choice = choose_memory(parts, settings_.eal.memory_limit_mib, settings_.eal.hugepages,
-                              read_host_memory());
+                              without(read_host_memory(), rings));
   if (!choice) {
     return choice;
   }
-  memory_text_ = choice->explanation;
+  memory_text_ = choice->explanation + "; beside them " + to_text(rings);
   for (const PortPlan& plan : plans_) {
     if (plan.shares_memory && !choice->hugepages) {
       return tl::make_unexpected(core::Error{

@@ -117,7 +117,7 @@ enum class CounterClass : std::uint8_t {
   X(kConnDetached, "conn_detached", kInfo, "connections whose Service or endpoint had left")     \
   X(kConnDirectCleared, "conn_direct_cleared", kInfo, "closing entry gave way to a direct flow") \
   X(kForwardedWithoutEntry, "forwarded_without_entry", kInfo,                                    \
-    "packets of dr and ipip that hashing alone sent on: the table was full")                     \
+    "packets of dr and ipip that hashing alone sent on: table full, or connection not known")    \
   X(kConnModeOutOfReach, "conn_mode_out_of_reach", kInfo,                                        \
     "flows refused: dr and no endpoint on the link, or only the host reaches it")                \
   X(kIcmpUntouched, "icmp_untouched", kInfo, "ICMP errors sent on to a backend of dr or ipip")   \

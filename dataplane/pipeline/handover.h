@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -69,6 +70,14 @@ class HandoverRings {
         }
       }
     }
+  }
+
+  /// What the rings of a group take: it grows with the square of the workers.
+  [[nodiscard]] static constexpr std::size_t memory_bytes(std::size_t workers,
+                                                          std::size_t ring_size) noexcept {
+    const std::size_t pairs = workers * workers - workers;
+    return pairs * (std::bit_ceil(ring_size) * sizeof(HandoverMessage) + sizeof(HandoverRing) +
+                    kPathMtus * sizeof(PathMtu) + sizeof(PathMtuRing));
   }
 
   [[nodiscard]] std::size_t workers() const noexcept { return workers_; }

@@ -141,29 +141,65 @@ void Worker<Io, I4, I6, C>::forward_untouched(std::uint32_t i, core::EntryIndex 
   send_untouched<F>(i, flow, way);
 }
 
+/// The same endpoint for every packet of a flow, and the one open_flow() comes to: where the Service
+/// lets others stand in, one that is out of the mode's reach gives way to the next.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+auto Worker<Io, I4, I6, C>::way_by_hash(const core::Decision& decision,
+                                        core::EndpointIndex first) noexcept -> HashedWay {
+  HashedWay to;
+  if (first == core::EndpointIndex::kNone) {
+    return to;
+  }
+  to.mode = core::asked_mode(decision);
+  const std::size_t others = other_candidates(decision);
+  for (std::size_t n = 0; n <= others && !to.reached; ++n) {
+    const auto at = n == 0 ? first : candidate_after(decision, first, n - 1);
+    to.endpoint = &decision.service->endpoint(at);
+    to.hop = resolve(to.endpoint->address, true);
+    to.reached = mode_reaches(to.mode, to.endpoint->address, to.hop);
+  }
+  return to;
+}
+
+/// For packets that are about a flow without being of it.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+auto Worker<Io, I4, I6, C>::way_without_entry(std::uint32_t i,
+                                              const core::FlowTuple& tuple) noexcept
+    -> HashedWay {
+  const core::Decision decision = core::decide(*tables_->table, flow_of(i, tuple));
+  if (decision.verdict != core::FlowVerdict::kForward || !needs_no_entry(decision)) {
+    return {};
+  }
+  return way_by_hash(decision, core::pick(decision, tuple, now_ns_, scheduler_));
+}
+
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 void Worker<Io, I4, I6, C>::forward_without_entry(std::uint32_t i, const core::Decision& decision,
-                                                  core::EndpointIndex chosen) noexcept {
-  if (chosen == core::EndpointIndex::kNone) {
+                                                  core::EndpointIndex first) noexcept {
+  const HashedWay to = way_by_hash(decision, first);
+  if (to.endpoint == nullptr) {
     drop(batch_.packets[i], Counter::kConnNoCandidate);
-    return;
+  } else if (!to.reached) {
+    refuse_obstructed(i, decision, decision.service->endpoint(first), Obstacle::kOutOfReach);
+  } else {
+    send_by_hash<F>(i, key_of<F>(i), to);
   }
-  const auto& key = key_of<F>(i);
-  const core::Endpoint& endpoint = decision.service->endpoint(chosen);
-  const Untouched<F> flow{core::EntryIndex::kNone, core::asked_mode(decision), endpoint.address,
-                          key.src, key.sport};
-  if (flow.mode == core::ForwardingMode::kIpip && batch_.parsed[i].hop_limit <= 1) {
+}
+
+/// @param key  of the flow that packet i belongs to, or is about.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+void Worker<Io, I4, I6, C>::send_by_hash(std::uint32_t i, const typename F::Key& key,
+                                         const HashedWay& to) noexcept {
+  if (to.mode == core::ForwardingMode::kIpip && batch_.parsed[i].hop_limit <= 1) {
     answer_ttl_expired(i);
     return;
   }
-  const Way way{resolve(flow.backend, true), {}};
-  if (!mode_reaches(flow.mode, flow.backend, way.hop)) {
-    refuse_obstructed(i, decision, endpoint, Obstacle::kOutOfReach);
-    return;
-  }
   counters_.add(Counter::kForwardedWithoutEntry);
-  send_untouched<F>(i, flow, way);
+  const Untouched<F> flow{core::EntryIndex::kNone, to.mode, to.endpoint->address, key.src,
+                          key.sport};
+  send_untouched<F>(i, flow, {to.hop, {}});
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
@@ -287,12 +323,12 @@ bool Worker<Io, I4, I6, C>::serve_tunnel_error_of(std::uint32_t i,
   const auto found = conns<F>().find(key);
   if (!found) {
     const Ownership owner = owner_of(*tables_, links_.owners, tuple_of(key), false);
-    if (owner.cls == FlowClass::kNone || owner.worker == config_.index ||
-        batch_.stages[i] >= Stage::kOwner) {
-      return false;
+    if (owner.cls != FlowClass::kNone && owner.worker != config_.index &&
+        batch_.stages[i] < Stage::kOwner) {
+      hand_over(i, owner.worker, Stage::kOwner);
+      return true;
     }
-    hand_over(i, owner.worker, Stage::kOwner);
-    return true;
+    return owner.cls == FlowClass::kRequest && serve_tunnel_error_by_hash<F>(i, key, error);
   }
   const auto& entry = conns<F>().entry(found.index);
   if (entry.mode != core::ForwardingMode::kIpip || found.direction != core::Direction::kForward ||
@@ -301,6 +337,21 @@ bool Worker<Io, I4, I6, C>::serve_tunnel_error_of(std::uint32_t i,
   }
   learn_path_mtu(error);
   tell_client<F>(i, error, core::IpAddress(entry.client));
+  return true;
+}
+
+/// A flow without an entry: nothing but hashing says whether the tunnel's packet was one of ours.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+bool Worker<Io, I4, I6, C>::serve_tunnel_error_by_hash(std::uint32_t i, const typename F::Key& key,
+                                                       const core::TunnelError& error) noexcept {
+  const HashedWay to = way_without_entry(i, tuple_of(key));
+  if (!to.reached || to.mode != core::ForwardingMode::kIpip ||
+      to.endpoint->address != error.outer_dst) {
+    return false;
+  }
+  learn_path_mtu(error);
+  tell_client<F>(i, error, core::IpAddress(key.src));
   return true;
 }
 

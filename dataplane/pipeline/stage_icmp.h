@@ -50,6 +50,15 @@ void Worker<Io, I4, I6, C>::serve_icmp_error(std::uint32_t i,
     hand_over(i, owner.worker, Stage::kOwner);
     return;
   }
+  if (owner.cls == FlowClass::kRequest) {
+    // About an answer of dr or ipip, perhaps, whose flow does without an entry.
+    const HashedWay to = way_without_entry(i, tuple_of(key));
+    if (to.reached) {
+      counters_.add(Counter::kIcmpUntouched);
+      send_by_hash<F>(i, key, to);
+      return;
+    }
+  }
   pass(i, Counter::kHostIcmp);
 }
 

@@ -148,7 +148,11 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
   }
   const bool later_fragment = f.l4_offset == 0;
   if (later_fragment) {
-    drop(p, Counter::kFragmentNoFlow);
+    if (needs_no_entry(decision)) {
+      forward_without_entry<F>(i, decision, core::pick(decision, tuple, now_ns_, scheduler_));
+    } else {
+      drop(p, Counter::kFragmentNoFlow);
+    }
     return;
   }
   constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck | core::kTcpRst;
@@ -185,14 +189,6 @@ bool Worker<Io, I4, I6, C>::overloaded() const noexcept {
   return full_bursts_ >= config_.overload_bursts;
 }
 
-/// The choice is kept even where another candidate would be easier: affinity, and hashing without
-/// fallback.
-[[nodiscard]] inline bool keeps_choice(const core::Decision& decision) noexcept {
-  return decision.affinity_seconds != 0 ||
-         (core::picks_by_hash(decision.service->scheduler) &&
-          (decision.service->scheduler_flags & core::kSchedFallback) == 0);
-}
-
 /// Creates the connection to the candidate `first`. A reply key that a live flow holds (one UDP
 /// socket, two VIPs, one backend) leads to another candidate, and when there is none to source
 /// translation; with affinity or hashing to source translation at once.
@@ -201,7 +197,6 @@ template <class F>
 void Worker<Io, I4, I6, C>::open_flow(std::uint32_t i, const core::Flow& flow,
                                       const core::Decision& decision,
                                       core::EndpointIndex first) noexcept {
-  constexpr std::size_t kTries = 8;
   const auto& service = *decision.service;
   const Packet& p = batch_.packets[i];
   if (first == core::EndpointIndex::kNone) {
@@ -209,13 +204,11 @@ void Worker<Io, I4, I6, C>::open_flow(std::uint32_t i, const core::Flow& flow,
     return;
   }
   Obstacle obstacle = Obstacle::kNone;
-  const std::size_t candidates = keeps_choice(decision) ? 0 : decision.eligible.size();
-  const std::size_t others = candidates < kTries ? candidates : kTries;
+  const std::size_t others = other_candidates(decision);
   core::CreateOutcome outcome =
       try_candidate<F>(i, flow, decision, service.endpoint(first), false, obstacle);
   for (std::size_t n = 0; n < others && outcome.result == core::CreateResult::kReplyClash; ++n) {
-    const std::size_t from = static_cast<std::size_t>(first);  // any place will do
-    const core::EndpointIndex next = decision.eligible[(from + n) % decision.eligible.size()];
+    const core::EndpointIndex next = candidate_after(decision, first, n);
     if (next != first) {
       outcome = try_candidate<F>(i, flow, decision, service.endpoint(next), false, obstacle);
     }

@@ -17,6 +17,7 @@
 #include "dataplane/core/sched/scheduler_state.h"
 #include "dataplane/pipeline/affinity_pins.h"
 #include "dataplane/pipeline/batch.h"
+#include "dataplane/pipeline/candidates.h"
 #include "dataplane/pipeline/connection_counts.h"
 #include "dataplane/pipeline/counters.h"
 #include "dataplane/pipeline/dump.h"
@@ -38,13 +39,6 @@
 #include "dataplane/pipeline/worker_tables.h"
 
 namespace sluice::pipeline {
-
-/// Monotonic nanoseconds; one call per poll.
-template <class T>
-concept WorkerClock = requires(T clock) {
-  { clock.now_ns() }
-  noexcept->std::same_as<std::uint64_t>;
-};
 
 /// One worker: the ports' queues it polls, its connections, its counters. poll_once() is the table
 /// of contents of the fast path; each stage is in the header named beside it. README.md tells the
@@ -266,6 +260,13 @@ class Worker {
     typename F::Address client;
     core::Be16 client_port;
   };
+  /// Where a packet without an entry goes.
+  struct HashedWay {
+    core::ForwardingMode mode = core::ForwardingMode::kByRule;
+    const core::Endpoint* endpoint = nullptr;  ///< null: hashing alone does not say
+    Hop hop;
+    bool reached = false;  ///< by that mode
+  };
   void send_on(const Packet& packet, const Way& way) noexcept;
   template <class F>
   core::CreateOutcome try_untouched(std::uint32_t i, const core::Decision& decision,
@@ -280,9 +281,14 @@ class Worker {
   void forward_untouched(std::uint32_t i, core::EntryIndex at) noexcept;
   template <class F>
   void note_untouched(std::uint32_t i, core::EntryIndex at) noexcept;
+  [[nodiscard]] HashedWay way_by_hash(const core::Decision& decision,
+                                      core::EndpointIndex first) noexcept;
+  [[nodiscard]] HashedWay way_without_entry(std::uint32_t i, const core::FlowTuple& tuple) noexcept;
   template <class F>
   void forward_without_entry(std::uint32_t i, const core::Decision& decision,
-                             core::EndpointIndex chosen) noexcept;
+                             core::EndpointIndex first) noexcept;
+  template <class F>
+  void send_by_hash(std::uint32_t i, const typename F::Key& key, const HashedWay& to) noexcept;
   template <class F>
   void send_untouched(std::uint32_t i, const Untouched<F>& flow, const Way& way) noexcept;
   template <class F>
@@ -294,6 +300,9 @@ class Worker {
   bool serve_tunnel_error(std::uint32_t i) noexcept;
   template <class F>
   bool serve_tunnel_error_of(std::uint32_t i, const core::TunnelError& error) noexcept;
+  template <class F>
+  bool serve_tunnel_error_by_hash(std::uint32_t i, const typename F::Key& key,
+                                  const core::TunnelError& error) noexcept;
   template <class F>
   void tell_client(std::uint32_t i, const core::TunnelError& error,
                    const core::IpAddress& client) noexcept;

@@ -1,13 +1,12 @@
 #pragma once
 
-// What a worker is given, and what its stages ask of more than one place.
+// What a worker is given.
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
 #include "dataplane/core/conn/conn_table.h"
-#include "dataplane/core/fwd/decide.h"
-#include "dataplane/core/sched/pick.h"
 #include "dataplane/pipeline/connection_counts.h"
 #include "dataplane/pipeline/counters.h"
 #include "dataplane/pipeline/dump.h"
@@ -17,6 +16,13 @@
 #include "dataplane/pipeline/worker_tables.h"
 
 namespace sluice::pipeline {
+
+/// Monotonic nanoseconds; one call per poll.
+template <class T>
+concept WorkerClock = requires(T clock) {
+  { clock.now_ns() }
+  noexcept->std::same_as<std::uint64_t>;
+};
 
 struct WorkerConfig {
   std::size_t index = 0;                ///< of this worker
@@ -64,13 +70,5 @@ struct ConnReleaser {
     }
   }
 };
-
-/// Where hashing alone picks the endpoint and no answer comes by, a flow can do without an entry: it
-/// goes to the same endpoint with every packet. So it does when the table is full, and because of
-/// that also when a packet in the middle of a connection has none.
-[[nodiscard]] inline bool needs_no_entry(const core::Decision& decision) noexcept {
-  return !core::sees_replies(core::asked_mode(decision)) && decision.affinity_seconds == 0 &&
-         core::picks_by_hash(decision.service->scheduler);
-}
 
 }  // namespace sluice::pipeline

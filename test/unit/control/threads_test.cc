@@ -107,7 +107,7 @@ void read_in(const model::ClusterState& state, const v1::Objects* again,
     for (const v1::Objects* objects : {&page, number == 1 ? again : nullptr}) {
       if (objects != nullptr) {
         *decoder.fresh()->mutable_objects() = *objects;
-        decoder.take();
+        decoder.take(objects->ByteSizeLong());
       }
     }
     ++number;
@@ -147,7 +147,7 @@ TEST(SnapshotDecoder, StopsAtThePageThatHasTheLastErrorItTakes) {
       auto service = test::service("s" + std::to_string(2 * page + i), "no address");
       *objects->add_services() = codec::encode(service);
     }
-    decoder.take();
+    decoder.take(objects->ByteSizeLong());
   }
   decoder.finish();
   EXPECT_TRUE(decoder.enough_errors());
@@ -156,12 +156,30 @@ TEST(SnapshotDecoder, StopsAtThePageThatHasTheLastErrorItTakes) {
   EXPECT_EQ(decoder.errors()[0].object, "service shop/s0");
 }
 
+TEST(SnapshotDecoder, LetsFewLargePagesWaitAndKeepsNoneAtTheEnd) {
+  constexpr std::size_t kMost = std::size_t{8} << 20;
+  server::SnapshotDecoder decoder;
+  for (int page = 0; page < 4; ++page) {
+    auto service = test::service("s" + std::to_string(page), "10.43.0.1");
+    auto* object = decoder.fresh()->mutable_objects()->add_services();
+    *object = codec::encode(service);
+    for (std::size_t bytes = 0; bytes < kMost / 2 + kMost / 4; bytes += 4096) {
+      object->mutable_spec()->add_external_ips(std::string(4000, 'x'));
+    }
+    decoder.take(object->ByteSizeLong());
+    EXPECT_LE(decoder.waiting_bytes(), kMost);
+  }
+  decoder.finish();
+  EXPECT_EQ(decoder.waiting_bytes(), 0U);
+  EXPECT_EQ(decoder.idle_pages(), 0U);
+}
+
 TEST(SnapshotDecoder, MayBeLeftInTheMiddle) {
   server::SnapshotDecoder decoder;
   const auto state = cluster(0);
   server::for_each_page(state, {}, [&](const v1::Objects& page) {
     *decoder.fresh()->mutable_objects() = page;
-    decoder.take();
+    decoder.take(page.ByteSizeLong());
     return true;
   });
 }

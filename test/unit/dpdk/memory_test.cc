@@ -41,6 +41,15 @@ TEST(ChooseMemory, NamesTheNumberWhenTheHostHasTooLittle) {
             "MiB are available");
 }
 
+TEST(ChooseMemory, CountsWhatIsTakenOutsideTheEal) {
+  const MemoryPart rings = {"handover rings", 252 * kMib};
+  const HostMemory host = {700 * kMib, 0};
+  EXPECT_TRUE(choose_memory(kNeed, 0, HugepageUse::kAuto, host));
+  EXPECT_FALSE(choose_memory(kNeed, 0, HugepageUse::kAuto, without(host, rings)));
+  EXPECT_EQ(without({kMib, 0}, rings).available_bytes, 0u);
+  EXPECT_EQ(to_text(rings), "handover rings 252");
+}
+
 TEST(ChooseMemory, RefusesWhenHugepagesAreRequiredAndAbsent) {
   EXPECT_FALSE(choose_memory(kNeed, 0, HugepageUse::kOn, {2000 * kMib, 100 * kMib}));
 }

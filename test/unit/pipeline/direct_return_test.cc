@@ -281,6 +281,51 @@ TEST_F(FullDirectReturnTest, HashedFlowsThroughATunnelTooAndNeverPastTheLastHop)
   EXPECT_EQ(count(Counter::kTtlAnswered), 1u);
 }
 
+TEST_F(FullDirectReturnTest, PiecesOfAHashedDatagramNeedNoEntryEither) {
+  schedule_by(core::SchedulerKind::kMh, ForwardingMode::kDr);
+  const Bytes whole =
+      PacketBuilder().eth().ipv4(kClient2, "203.0.113.53").udp(1, 53).payload(4000).build();
+  for (const Bytes& piece : fragment_frame(whole, 1500, 77)) {
+    EXPECT_EQ(behind_ethernet(through(piece)), behind_ethernet(piece));
+  }
+  EXPECT_EQ(count(Counter::kForwardedWithoutEntry), 3u);
+  EXPECT_EQ(count(Counter::kFragmentNoFlow), 0u);
+}
+
+TEST_F(FullDirectReturnTest, AnErrorAboutAnAnswerFindsTheBackendOfAHashedFlow) {
+  const Bytes error = PacketBuilder()
+                          .eth()
+                          .ipv4("198.51.100.1", kVip)
+                          .icmp(3, 4, 1400)
+                          .quote(tcp4(kVip, kClient2, 80, 1, kAck), 28)
+                          .build();
+  EXPECT_TRUE(through(error).empty());  // rr: such a flow has an entry or is not ours
+  EXPECT_EQ(count(Counter::kHostIcmp), 1u);
+  schedule_by(core::SchedulerKind::kMh, ForwardingMode::kDr);
+  const std::string backend = PacketView(through(tcp4(kClient2, kVip, 1, 80, kSyn))).eth_dst();
+  const Bytes out = through(error);
+  EXPECT_EQ(behind_ethernet(out), behind_ethernet(error));
+  EXPECT_EQ(PacketView(out).eth_dst(), backend);
+  EXPECT_EQ(count(Counter::kIcmpUntouched), 1u);
+}
+
+TEST_F(FullDirectReturnTest, WithFallbackTheEndpointOnTheLinkTakesTheWholeFlow) {
+  tables_.services["web"].scheduler_flags = core::kSchedFallback;
+  schedule_by(core::SchedulerKind::kMh, ForwardingMode::kDr);
+  group_.publisher().set_routes(pipeline::RouteTable(
+      {{*core::parse_cidr("10.244.2.0/24"), pipeline::PortIndex{0}, std::nullopt},
+       {core::Cidr(core::IpAddress{}, 0), pipeline::PortIndex{0}, core::parse_address("192.0.2.1")}}));
+  for (std::uint16_t sport = 1; sport <= 10; ++sport) {  // about half of them hash to the other one
+    for (const std::uint8_t flags : {kSyn, kAck}) {
+      const Bytes out = through(tcp4(kClient2, kVip, sport, 80, flags));
+      ASSERT_FALSE(out.empty());
+      EXPECT_EQ(PacketView(out).eth_dst(), "02:00:00:00:00:22");
+    }
+  }
+  EXPECT_EQ(count(Counter::kForwardedWithoutEntry), 20u);
+  EXPECT_EQ(count(Counter::kConnModeOutOfReach), 0u);
+}
+
 TEST_F(FullDirectReturnTest, OtherFlowsNeedAnEntry) {
   EXPECT_TRUE(through(tcp4(kClient2, kVip, 1, 80, kSyn)).empty());  // rr
   EXPECT_EQ(count(Counter::kConnTableFull), 1u);

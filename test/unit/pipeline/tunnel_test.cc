@@ -309,6 +309,31 @@ TEST_F(TunnelTest, ForgedErrorsTeachNothing) {
   EXPECT_EQ(PacketView(through(too_big4(outer, 68))).icmp_rest(), 532u);
 }
 
+// Hashing alone sends such a flow on; it may have found the table full.
+TEST_F(TunnelTest, ErrorsAboutAHashedFlowWithoutAnEntryTeachAndAreTold) {
+  tables_.services["web"].scheduler = core::SchedulerKind::kMh;
+  apply();
+  const Bytes outer = through(big4(1480));
+  ASSERT_EQ(outer.size(), 14u + 1500);
+  Bytes elsewhere = outer;
+  elsewhere[14 + 19] ^= 1;  // a backend that this flow does not have
+  EXPECT_TRUE(through(too_big4(elsewhere, 600)).empty());
+  EXPECT_EQ(count(Counter::kTunnelMtuLearned), 0u);
+  const Bytes told = through(too_big4(outer, 1400));
+  EXPECT_EQ(PacketView(told).flow(), "icmp 192.0.2.11 > 198.51.100.7");
+  EXPECT_EQ(PacketView(told).icmp_rest(), 1380u);
+  EXPECT_EQ(PacketView(through(big4(1381))).icmp_rest(), 1380u);
+  const Bytes about_answer = PacketBuilder()
+                                 .eth()
+                                 .ipv4("198.51.100.1", kVip)
+                                 .icmp(3, 4, 1400)
+                                 .quote(tcp4(kVip, kClient, 80, 40000, kAck), 28)
+                                 .build();
+  expect_tunnelled(through(about_answer), about_answer, "192.0.2.11", kRemote4);
+  EXPECT_EQ(count(Counter::kIcmpUntouched), 1u);
+  EXPECT_EQ(group_.connections(), 0u);
+}
+
 TEST_F(TunnelTest, AnUnreachableBackendIsToldAsAnUnreachableHost) {
   through(tcp4(kClient, kVip, 40000, 80, kSyn));
   const Bytes outer = through(big4(1000));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "dataplane/pipeline/counters.h"
+#include "dataplane/pipeline/handover.h"
 #include "dataplane/pipeline/idle.h"
 #include "dataplane/pipeline/rate_limit.h"
 #include "dataplane/pipeline/spsc_ring.h"
@@ -297,6 +298,12 @@ TEST_F(PublisherTest, NodePortsAndReservedPortsAreExcludedWhileUsed) {
   publisher_.set_reserved_ports({});
   EXPECT_FALSE(view().excluded->contains(50000));
   EXPECT_FALSE(view().excluded->contains(50001));
+}
+
+TEST(HandoverRings, TellWhatTheyTake) {
+  EXPECT_EQ(pipeline::HandoverRings::memory_bytes(1, 512), 0u);
+  EXPECT_NEAR(static_cast<double>(pipeline::HandoverRings::memory_bytes(16, 512)), 16. * (1 << 20),
+              1. * (1 << 20));
 }
 
 }  // namespace

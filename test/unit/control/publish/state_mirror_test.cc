@@ -2,9 +2,28 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <limits>
+#include <new>
 #include <thread>
 
 #include "test/support/cluster_objects.h"
+
+namespace {
+/// Allocations of this thread until one fails.
+thread_local std::size_t allocations_left = std::numeric_limits<std::size_t>::max();
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  void* place = allocations_left == 0 ? nullptr : std::malloc(size);
+  if (place == nullptr) {
+    throw std::bad_alloc();
+  }
+  --allocations_left;
+  return place;
+}
+[[gnu::noinline]] void operator delete(void* place) noexcept { std::free(place); }
+[[gnu::noinline]] void operator delete(void* place, std::size_t) noexcept { std::free(place); }
 
 namespace sluice::publish {
 namespace {
@@ -69,14 +88,31 @@ TEST_F(StateMirrorTest, TakesChangesInTheMiddleOfACopy) {
     model::apply(owner_, service(i));
   }
   ASSERT_FALSE(mirror_.fill_some(owner_));
-  EXPECT_EQ(mirror_.read(), nullptr);
   model::Delta gone;
   gone.deleted_services = {{"default", "a"}, {"default", "s299"}};
   change(gone);                                      // one that is copied, one that is not
   change(service(5000));                             // behind everything
   change(upsert({make_service("a", "10.96.0.9")}));  // back again, another
+  EXPECT_EQ(mirror_.read(), nullptr);                // nor does a reader take them away
   fill();
   EXPECT_EQ(*mirror_.read(), owner_);
+}
+
+TEST_F(StateMirrorTest, LosesNoChangeWhenAReaderRunsOutOfMemory) {
+  const auto holder = mirror_.read();  // so that the next reader makes a copy
+  change(service(1));
+  change(service(2));
+  std::shared_ptr<const model::ClusterState> state;
+  for (std::size_t enough = 0; state == nullptr; ++enough) {
+    allocations_left = enough;
+    try {
+      state = mirror_.read();
+    } catch (const std::bad_alloc&) {
+    }
+    allocations_left = std::numeric_limits<std::size_t>::max();
+  }
+  EXPECT_EQ(*state, owner_);
+  EXPECT_EQ(holder->services.size(), 1u);
 }
 
 TEST_F(StateMirrorTest, GivesUpWhenNobodyReads) {

@@ -80,6 +80,19 @@ TEST_F(PersistTest, WhatALaterDaemonWroteIsReportedAndLeftAlone) {
   EXPECT_THAT(error(), HasSubstr("impossible version"));
 }
 
+// A daemon that stops does not wait for a writer that gets no time.
+TEST_F(PersistTest, ASaveThatIsGivenUpKeepsTheFormerFile) {
+  ASSERT_TRUE(save_state(path(), some_state()).has_value());
+  auto next = some_state();
+  next.version = 78;
+  const std::atomic<bool> give_up{true};
+  const auto saved = save_state(path(), next, &give_up);
+  ASSERT_TRUE(saved.has_value()) << saved.error().message;
+  EXPECT_EQ(*saved, Saved::kGivenUp);
+  EXPECT_EQ((*load_state(path()))->version, 77u);
+  EXPECT_FALSE(std::filesystem::exists(path() + ".tmp"));
+}
+
 TEST_F(PersistTest, AFailedSaveKeepsTheFormerFile) {
   ASSERT_TRUE(save_state(path(), some_state()).has_value());
   std::filesystem::create_directory(path() + ".tmp");  // cannot be opened for writing
