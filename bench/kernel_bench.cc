@@ -2,12 +2,12 @@
 //
 // One row per cluster: a full sync into an empty kernel and into one that has it all (read back,
 // nothing to send), one endpoint added by a later table, memory. Wall time with the CPU time of this
-// process beside it, in ms; the kernel works inside our calls. Below it the peers: `nft -f` of the
+// process and of programs it ran beside it, in ms; the kernel works inside our calls. Below it the peers: `nft -f` of the
 // same rules, kube-proxy's layouts by nft and both variants of iptables-restore, each within
 // --peer-seconds and 4 GiB. --flows N sends N packets of N flows through each rule set, twice.
 //
 // sluice-bench-kernel [--services N]... [--endpoints N] [--kind 0..2] [--changes N]
-//                     [--peer-seconds N] [--flows N]
+//                     [--peer-seconds N] [--flows N] [--adapter nftables|iptables-legacy|iptables-nft]
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "bench/kernel_cluster.h"
 #include "bench/kernel_peers.h"
 #include "bench/kernel_traffic.h"
+#include "kni/iptables/iptables_sink.h"
 #include "kni/nftables/nftables_sink.h"
 #include "kni/nftables/ruleset_text.h"
 
@@ -41,10 +43,17 @@ struct Time {
   double cpu = 0;
 };
 
+/// Of this process and the children it has waited for.
 double cpu_ms() {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
+  rusage children{};
+  getrusage(RUSAGE_CHILDREN, &children);
+  const auto of = [](const timeval& v) {
+    return static_cast<double>(v.tv_sec) * 1e3 + static_cast<double>(v.tv_usec) / 1e3;
+  };
+  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6 +
+         of(children.ru_utime) + of(children.ru_stime);
 }
 
 template <class Body>
@@ -55,15 +64,30 @@ Time measure(Body body) {
   return {std::chrono::duration<double, std::milli>(Clock::now() - wall).count(), cpu_ms() - cpu};
 }
 
-kni::NftablesSink make_sink() {
+constexpr const char* kNftables = "nftables";
+
+std::unique_ptr<core::TableSink> make_iptables_sink(const std::string& adapter) {
+  kni::IptablesSink::Options options;
+  options.variant = adapter == "iptables-nft" ? kni::ipt::Variant::kNft : kni::ipt::Variant::kLegacy;
+  auto sink = kni::IptablesSink::open(kni::ipt::make_runner(), options);
+  if (!sink) {
+    end_program(sink.error().message);
+  }
+  return std::move(*sink);
+}
+
+std::unique_ptr<core::TableSink> make_sink(const std::string& adapter) {
+  if (adapter != kNftables) {
+    return make_iptables_sink(adapter);
+  }
   auto kernel = kni::nft::open_kernel();
   if (!kernel) {
     end_program(kernel.error().message);
   }
-  return kni::NftablesSink(std::move(*kernel), {});
+  return std::make_unique<kni::NftablesSink>(std::move(*kernel), kni::NftablesSink::Options());
 }
 
-Time apply(kni::NftablesSink& sink, const core::TablePtr& table) {
+Time apply(core::TableSink& sink, const core::TablePtr& table) {
   return measure([&] {
     if (const auto applied = sink.apply(table); !applied) {
       end_program(applied.error().message);
@@ -74,7 +98,9 @@ Time apply(kni::NftablesSink& sink, const core::TablePtr& table) {
 long peak_mib() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss / 1024;
+  rusage children{};
+  getrusage(RUSAGE_CHILDREN, &children);
+  return std::max(usage.ru_maxrss, children.ru_maxrss) / 1024;
 }
 
 struct Options {
@@ -84,9 +110,10 @@ struct Options {
   std::size_t flows = 0;       ///< of each rate; 0: no traffic
   unsigned peer_seconds = 120;  ///< 0: no peers
   std::optional<std::size_t> kind;  ///< of kClusterKinds; empty: each
+  std::string adapter = kNftables;
 };
 
-std::vector<Time> changes(kni::NftablesSink& sink, KernelCluster& cluster, std::size_t services,
+std::vector<Time> changes(core::TableSink& sink, KernelCluster& cluster, std::size_t services,
                           std::size_t count) {
   std::vector<Time> times;
   for (std::size_t i = 0; i < count; ++i) {
@@ -168,28 +195,29 @@ void row(std::size_t services, const ClusterKind& kind, const Options& options) 
     traffic.emplace();
     print_rate("no rules, straight to endpoints", traffic->run_direct(services, options.flows));
   }
-  kni::NftablesSink sink = make_sink();
-  const Time first = apply(sink, cluster.table());
+  const auto sink = make_sink(options.adapter);
+  const Time first = apply(*sink, cluster.table());
   if (traffic) {
     print_rate("traffic through ours", traffic->run(services, options.flows));
   }
-  kni::NftablesSink again = make_sink();
-  const Time known = apply(again, cluster.table());
-  const auto times = changes(again, cluster, services, options.changes);
+  const auto again = make_sink(options.adapter);
+  const Time known = apply(*again, cluster.table());
+  const auto times = changes(*again, cluster, services, options.changes);
   const Time& p50 = times[times.size() / 2];
   const Time& p99 = times[times.size() * 99 / 100];
   std::printf(
-      "%7zu x %-3zu %-15s full %8.1f (cpu %7.1f)  again %8.1f (cpu %7.1f)  "
+      "%s %7zu x %-3zu %-15s full %8.1f (cpu %7.1f)  again %8.1f (cpu %7.1f)  "
       "change p50 %6.2f p99 %6.2f (cpu %5.2f)  peak %ld MiB\n",
-      services, options.endpoints, kind.name, first.wall, first.cpu, known.wall, known.cpu,
+      options.adapter.c_str(), services, options.endpoints, kind.name, first.wall, first.cpu,
+      known.wall, known.cpu,
       p50.wall, p99.wall, p50.cpu, peak_mib());
-  if (const auto cleaned = again.cleanup(); !cleaned) {
+  if (const auto cleaned = again->cleanup(); !cleaned) {
     end_program(cleaned.error().message);
   }
   if (options.peer_seconds != 0) {
     run_peers(*cluster.table(), services, options, traffic ? &*traffic : nullptr);
   }
-  if (services == 10000 && options.endpoints == 10 && plain) {
+  if (services == 10000 && options.endpoints == 10 && plain && options.adapter == kNftables) {
     print_target("full sync", first.cpu, kFullTarget);
     print_target("one endpoint", p50.cpu, kChangeTarget);
   }
@@ -204,6 +232,8 @@ void row_apart(std::size_t services, const ClusterKind& kind, const Options& opt
     if (unshare(CLONE_NEWNET) != 0) {
       end_program("a network namespace is needed; run as root");
     }
+    // The old iptables' lock is the machine's, not the namespace's.
+    setenv("XTABLES_LOCKFILE", "/tmp/sluice-bench-kernel.lock", 1);
     row(services, kind, options);
     std::exit(0);
   }
@@ -233,6 +263,11 @@ int main(int argc, char** argv) {
       options.kind = value;
     } else if (name == "--flows") {
       options.flows = value;
+    } else if (name == "--adapter") {
+      options.adapter = argv[i + 1];
+      if (options.adapter != kNftables && !options.adapter.starts_with("iptables-")) {
+        end_program("--adapter: nftables, iptables-legacy or iptables-nft");
+      }
     } else {
       end_program("unknown option " + name);
     }

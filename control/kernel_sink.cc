@@ -75,15 +75,17 @@ core::Result<std::unique_ptr<kni::IptablesSink>> make_iptables(const KernelSinkO
                                  std::move(sink_options));
 }
 
-core::Result<void> remove_kube_proxy_tables() {
+core::Result<void> remove_nftables_tables(const std::vector<std::string>& names) {
   auto kernel = kni::nft::open_kernel();
   if (!kernel) {
     return {};  // without nftables there are none
   }
   kni::nft::Batch batch(std::nullopt);
   for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
-    kni::nft::encode_table(batch, family, kKubeProxy);  // so that there is one to remove
-    kni::nft::encode_table_end(batch, family, kKubeProxy);
+    for (const std::string& name : names) {
+      kni::nft::encode_table(batch, family, name);  // so that there is one to remove
+      kni::nft::encode_table_end(batch, family, name);
+    }
   }
   batch.finish();
   const kni::nft::CommitResult result = (*kernel)->commit(batch);
@@ -93,11 +95,30 @@ core::Result<void> remove_kube_proxy_tables() {
   return {};
 }
 
-/// The chains of kube-proxy that we do not go on with: its nftables tables, the other variant's.
-core::Result<void> remove_others_of_iptables(const std::vector<std::string>& kept) {
-  core::Result<void> tables = remove_kube_proxy_tables();
+/// What else would go on translating beside mode iptables: what we made in mode nftables (SY-12), and
+/// when it is taken over from kube-proxy its nftables tables and the other variant's chains.
+core::Result<void> remove_others_of_iptables(TakeOver take_over,
+                                             const std::vector<std::string>& kept) {
+  if (take_over != TakeOver::kKubeProxy) {
+    return remove_nftables_tables({kni::nft::kTable});
+  }
+  core::Result<void> tables = remove_nftables_tables({kni::nft::kTable, kKubeProxy});
   core::Result<void> rules = kni::remove_kube_proxy_rules(kept);
   return tables ? rules : tables;
+}
+
+/// Mode nftables cannot tell kube-proxy's chains from those of an earlier mode iptables: it says that
+/// they are there and what removes them.
+void warn_of_iptables_chains() {
+  const auto runner = kni::ipt::make_runner();
+  for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
+    if (!kni::ipt::programs_with_our_chains(*runner, family).empty()) {
+      warn_line(
+          "iptables has chains KUBE-*, which translate beside our rules: --take-over kube-proxy or "
+          "--cleanup --mode iptables removes them");
+      return;
+    }
+  }
 }
 
 core::Result<KernelSink> make_iptables_adapter(const KernelSinkOptions& options) {
@@ -117,10 +138,10 @@ core::Result<KernelSink> make_iptables_adapter(const KernelSinkOptions& options)
     }
   }
   out.sink = std::move(*iptables);
-  if (options.take_over == TakeOver::kKubeProxy) {
-    out.sink = std::make_unique<kni::TakeOverSink>(
-        std::move(out.sink), [kept] { return remove_others_of_iptables(kept); }, warn_line);
-  }
+  out.sink = std::make_unique<kni::TakeOverSink>(
+      std::move(out.sink),
+      [kept, take_over = options.take_over] { return remove_others_of_iptables(take_over, kept); },
+      warn_line);
   return out;
 }
 
@@ -141,6 +162,8 @@ core::Result<KernelSink> make_nftables_adapter(const KernelSinkOptions& options)
   if (take_over) {
     out.sink = std::make_unique<kni::TakeOverSink>(
         std::move(out.sink), [] { return kni::remove_kube_proxy_rules({}); }, warn_line);
+  } else {
+    warn_of_iptables_chains();
   }
   return out;
 }

@@ -141,14 +141,6 @@ void Worker<Io, I4, I6, C>::forward_untouched(std::uint32_t i, core::EntryIndex 
   send_untouched<F>(i, flow, way);
 }
 
-/// Where hashing alone picks the endpoint and no answer comes by, a flow can do without an entry: it
-/// goes to the same endpoint with every packet. So it does when the table is full, and because of
-/// that also when a packet in the middle of a connection has none.
-[[nodiscard]] inline bool needs_no_entry(const core::Decision& decision) noexcept {
-  return !core::sees_replies(core::asked_mode(decision)) && decision.affinity_seconds == 0 &&
-         core::picks_by_hash(decision.service->scheduler);
-}
-
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 void Worker<Io, I4, I6, C>::forward_without_entry(std::uint32_t i, const core::Decision& decision,

@@ -34,6 +34,7 @@
 #include "dataplane/pipeline/rate_limit.h"
 #include "dataplane/pipeline/translation.h"
 #include "dataplane/pipeline/tunnel_source.h"
+#include "dataplane/pipeline/worker_links.h"
 #include "dataplane/pipeline/worker_tables.h"
 
 namespace sluice::pipeline {
@@ -43,53 +44,6 @@ template <class T>
 concept WorkerClock = requires(T clock) {
   { clock.now_ns() }
   noexcept->std::same_as<std::uint64_t>;
-};
-
-struct WorkerConfig {
-  std::size_t index = 0;                ///< of this worker
-  std::size_t workers = 1;              ///< in the group
-  std::uint32_t new_flow_budget = 8;    ///< flows created in a poll under overload
-  std::uint32_t overload_bursts = 8;    ///< full receive bursts in a row that mean overload
-  std::uint32_t service_slots = 16384;  ///< scheduler cursors, Services that can have affinity
-  std::uint32_t affinity_pins = 65536;  ///< clients and service ports remembered; 128 bytes each
-  std::uint64_t seed = 1;               ///< of the random choices
-};
-
-/// What a worker shares with its group. All borrowed, all outlive the worker. The last four are
-/// this worker's own. The connection tables of a group have one hash seed: a hash goes along when a
-/// packet is handed over.
-struct WorkerLinks {
-  TablesCell& tables;
-  HandoverRings& rings;
-  const OwnerMap& owners;
-  const NextHopDirectory& hops;
-  ConnectionCounts& counts;
-  CounterBlock& counters;
-  NeighbourRequestRing& requests;
-  DumpMailbox& dumps;
-};
-
-/// A connection that has idled out with its port held (kHeld) still counts as an open one: nobody
-/// told the counts.
-[[nodiscard]] constexpr bool counts_as_closing(core::ConnState state) noexcept {
-  return core::in_states(state, core::kClosingStates & ~core::state_bit(core::ConnState::kHeld));
-}
-
-/// Told by the connection tables of every entry that goes.
-struct ConnReleaser {
-  ConnectionCounts& counts;
-  CounterBlock& counters;
-  std::size_t worker;
-  template <class Hot>
-  void released(core::EntryIndex, const Hot& entry, const core::ColdEntry&,
-                core::ReleaseReason why) noexcept {
-    counts.closed(worker, entry.endpoint, counts_as_closing(entry.state));
-    if (why == core::ReleaseReason::kExpired) {
-      counters.add(Counter::kConnExpired);
-    } else if (why != core::ReleaseReason::kRemoved) {
-      counters.add(Counter::kConnEvicted);
-    }
-  }
 };
 
 /// One worker: the ports' queues it polls, its connections, its counters. poll_once() is the table

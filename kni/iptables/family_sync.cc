@@ -122,7 +122,7 @@ bool FamilySync::whole_is_due(const ForwardingTable& table) const {
 Result<void> FamilySync::look_around() {
   bool good = false;
   if (large_) {
-    auto there = canary_is_there();
+    auto there = way_in_is_there();
     if (there && *there) {
       there = loopback_is_guarded();
     }
@@ -166,9 +166,35 @@ bool FamilySync::is_as_left(const Present& present) const {
          present.of(Table::kNat).our_rules == counters_.nat_rules;
 }
 
-Result<bool> FamilySync::canary_is_there() {
-  const Command command = programs_.show(Table::kMangle, kCanaryChain);
-  const auto done = runner_.run(command, nullptr);
+/// Canaries of all tables, and the rules that lead to our chains: what a flush of a table or of a
+/// built-in chain takes away. To read a large rule set every period would cost more than it tells.
+Result<bool> FamilySync::way_in_is_there() {
+  Present present;
+  std::set<std::pair<Table, std::string>> chains;
+  const std::vector<Hook> hooks = render_hooks(in_force_->node(), programs_.family, render_);
+  for (const Hook& hook : hooks) {
+    chains.emplace(hook.table, hook.chain);
+  }
+  for (const Table table : kTables) {
+    const auto canary = look_at(table, kCanaryChain, present);
+    if (!canary || !*canary) {
+      return canary;
+    }
+  }
+  for (const auto& [table, chain] : chains) {
+    if (const auto there = look_at(table, chain, present); !there) {
+      return there;
+    }
+  }
+  return std::all_of(hooks.begin(), hooks.end(),
+                     [&](const Hook& hook) { return present.has_hook(hook); });
+}
+
+/// @return false: no such chain.
+Result<bool> FamilySync::look_at(Table table, const std::string& chain, Present& present) {
+  const Command command = programs_.show(table, chain);
+  present.take(std::string("*") + name_of(table));
+  const auto done = runner_.run(command, [&](std::string_view line) { present.take(line); });
   if (!done) {
     return tl::make_unexpected(done.error());
   }
@@ -183,15 +209,9 @@ Result<bool> FamilySync::loopback_is_guarded() {
   if (!has_localhost_node_ports(in_force_->node(), programs_.family, render_)) {
     return true;
   }
-  const Command command = programs_.show(Table::kFilter, kSharedFirewallChain);
   Present present;
-  present.take("*filter");
-  const auto done = runner_.run(command, [&](std::string_view line) { present.take(line); });
-  if (!done) {
-    return tl::make_unexpected(done.error());
-  }
-  if (done->timed_out || done->status > 1) {
-    return tl::make_unexpected(Error{describe(command, *done)});
+  if (const auto there = look_at(Table::kFilter, kSharedFirewallChain, present); !there) {
+    return there;
   }
   return present.guards_loopback();
 }

@@ -50,9 +50,9 @@ struct SyncOptions {
 // A partial one that fails is followed by a whole one at once.
 //
 // Changes from outside: in a small cluster all is listed once a sync period and canaries, hooks and
-// the number of rules are compared; in a large one only the canary of table mangle. In both, that
-// the rule is there that makes loopback safe to route. It is in a chain that is kubelet's as well,
-// so that chain is never emptied.
+// the number of rules are compared; in a large one canaries and hooks only, chain by chain. In
+// both, that the rule is there that makes loopback safe to route. It is in a chain that is
+// kubelet's as well, so that chain is never emptied.
 
 /// Keeps one family. Thread: one, but counters.
 class FamilySync {
@@ -74,7 +74,8 @@ class FamilySync {
   /// Forgets what is in force if it is not any more.
   core::Result<void> look_around();
   [[nodiscard]] bool is_as_left(const Present& present) const;
-  core::Result<bool> canary_is_there();
+  core::Result<bool> way_in_is_there();
+  core::Result<bool> look_at(Table table, const std::string& chain, Present& present);
   core::Result<bool> loopback_is_guarded();
   void let_loopback_be_routed(const core::ForwardingTable& table) const;
   core::Result<void> sync_whole(const core::ForwardingTable& table);

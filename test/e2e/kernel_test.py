@@ -164,6 +164,22 @@ def test_the_rules_stay_without_sluiced_and_cleanup_removes_exactly_ours(net):
     assert rules.listing() == rules.LEFT
 
 
+@pytest.mark.kinds("iptables")
+def test_what_mode_nftables_has_made_goes_when_mode_iptables_is_in_force(net):
+    start(net, extra=FAST)
+    net.stop_sluiced()
+    net.start_sluiced(extra=FAST, args=("--mode", "nftables"))
+    net.wait(lambda: "sluice" in net.run("gw", "nft", "list", "tables").stdout, "no tables",
+             log=True)
+    assert "KUBE-*" in net.log_tail(200)  # kube-proxy's or ours: told, not touched
+    net.stop_sluiced()
+
+    net.start_sluiced(extra=FAST)
+    net.wait(lambda: "sluice" not in net.run("gw", "nft", "list", "tables").stdout,
+             "the other mode's tables stay", log=True)
+    assert works(net)
+
+
 def test_without_the_right_the_start_is_refused_in_one_line(net):
     path = net.dir / "sluiced.yaml"
     path.write_text(net.config())

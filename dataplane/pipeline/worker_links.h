@@ -1,0 +1,76 @@
+#pragma once
+
+// What a worker is given, and what its stages ask of more than one place.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dataplane/core/conn/conn_table.h"
+#include "dataplane/core/fwd/decide.h"
+#include "dataplane/core/sched/pick.h"
+#include "dataplane/pipeline/connection_counts.h"
+#include "dataplane/pipeline/counters.h"
+#include "dataplane/pipeline/dump.h"
+#include "dataplane/pipeline/handover.h"
+#include "dataplane/pipeline/next_hop_directory.h"
+#include "dataplane/pipeline/owner.h"
+#include "dataplane/pipeline/worker_tables.h"
+
+namespace sluice::pipeline {
+
+struct WorkerConfig {
+  std::size_t index = 0;                ///< of this worker
+  std::size_t workers = 1;              ///< in the group
+  std::uint32_t new_flow_budget = 8;    ///< flows created in a poll under overload
+  std::uint32_t overload_bursts = 8;    ///< full receive bursts in a row that mean overload
+  std::uint32_t service_slots = 16384;  ///< scheduler cursors, Services that can have affinity
+  std::uint32_t affinity_pins = 65536;  ///< clients and service ports remembered; 128 bytes each
+  std::uint64_t seed = 1;               ///< of the random choices
+};
+
+/// What a worker shares with its group. All borrowed, all outlive the worker. The last four are
+/// this worker's own. The connection tables of a group have one hash seed: a hash goes along when a
+/// packet is handed over.
+struct WorkerLinks {
+  TablesCell& tables;
+  HandoverRings& rings;
+  const OwnerMap& owners;
+  const NextHopDirectory& hops;
+  ConnectionCounts& counts;
+  CounterBlock& counters;
+  NeighbourRequestRing& requests;
+  DumpMailbox& dumps;
+};
+
+/// A connection that has idled out with its port held (kHeld) still counts as an open one: nobody
+/// told the counts.
+[[nodiscard]] constexpr bool counts_as_closing(core::ConnState state) noexcept {
+  return core::in_states(state, core::kClosingStates & ~core::state_bit(core::ConnState::kHeld));
+}
+
+/// Told by the connection tables of every entry that goes.
+struct ConnReleaser {
+  ConnectionCounts& counts;
+  CounterBlock& counters;
+  std::size_t worker;
+  template <class Hot>
+  void released(core::EntryIndex, const Hot& entry, const core::ColdEntry&,
+                core::ReleaseReason why) noexcept {
+    counts.closed(worker, entry.endpoint, counts_as_closing(entry.state));
+    if (why == core::ReleaseReason::kExpired) {
+      counters.add(Counter::kConnExpired);
+    } else if (why != core::ReleaseReason::kRemoved) {
+      counters.add(Counter::kConnEvicted);
+    }
+  }
+};
+
+/// Where hashing alone picks the endpoint and no answer comes by, a flow can do without an entry: it
+/// goes to the same endpoint with every packet. So it does when the table is full, and because of
+/// that also when a packet in the middle of a connection has none.
+[[nodiscard]] inline bool needs_no_entry(const core::Decision& decision) noexcept {
+  return !core::sees_replies(core::asked_mode(decision)) && decision.affinity_seconds == 0 &&
+         core::picks_by_hash(decision.service->scheduler);
+}
+
+}  // namespace sluice::pipeline
