@@ -79,7 +79,7 @@ bool take_output(int& fd, std::string& to, std::size_t most) {
     to.append(chunk.data(), kept);
     return kept == static_cast<std::size_t>(n);
   }
-  if if (n == 0 || errno != EINTR) {
+  if (n == 0 || errno != EINTR) {
     Pipe::close(fd);
   }
   return true;
