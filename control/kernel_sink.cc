@@ -110,9 +110,9 @@ core::Result<void> remove_others_of_iptables(TakeOver take_over,
 /// Mode nftables cannot tell kube-proxy's chains from those of an earlier mode iptables: it says that
 /// they are there and what removes them.
 void warn_of_iptables_chains() {
-  const auto runner = kni::ipt::make_runner();
+  const auto runner = kni::ipt::make_runner(nullptr, told_to_end);
   for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
-    if (!kni::ipt::programs_with_our_chains(*runner, family).empty()) {
+    if (!kni::ipt::programs_with_our_chains(*runner, family).programs.empty()) {
       warn_line(
           "iptables has chains KUBE-*, which translate beside our rules: --take-over kube-proxy or "
           "--cleanup --mode iptables removes them");
