@@ -154,7 +154,7 @@ bool FamilySync::is_as_left(const Present& present) const {
   };
   std::size_t filter_rules = 0;
   for (const auto& [chain, rules] : shared_.filter) {
-    filter_rules += rules.size();
+    filter_rules += chain == kSharedFirewallChain ? 0 : rules.size();
   }
   const bool guarded = present.guards_loopback() ||
                        !has_localhost_node_ports(in_force_->node(), programs_.family, render_);
@@ -235,7 +235,7 @@ Result<void> FamilySync::sync_whole(const ForwardingTable& table) {
     return tl::make_unexpected(present.error());
   }
   const std::vector<core::ServiceSlot> slots = ordered_slots(table, programs_.family);
-  Ruleset shared = render_shared(table, programs_.family, slots, render_);
+  Ruleset shared = make_shared(table, slots, present->shared_firewall());
   const std::vector<Hook> hooks = render_hooks(table.node(), programs_.family, render_);
   const SyncText text =
       write_whole(table, programs_.family, shared, slots, hooks, *present, programs_.nft);
@@ -249,7 +249,6 @@ Result<void> FamilySync::sync_whole(const ForwardingTable& table) {
   for (const auto& [chain, rules] : shared.nat) {
     service_rules_ -= rules.size();
   }
-  shared.filter.erase(kSharedFirewallChain);
   shared_ = std::move(shared);
   large_ = is_large(count_endpoints(table, programs_.family));
   stale_.clear();
@@ -259,9 +258,15 @@ Result<void> FamilySync::sync_whole(const ForwardingTable& table) {
 
 Result<void> FamilySync::sync_change(const ForwardingTable& table) {
   ServiceChange change = render_change(*in_force_, table, programs_.family, !large_);
-  Ruleset shared =
-      render_shared(table, programs_.family, ordered_slots(table, programs_.family), render_);
-  shared.filter.erase(kSharedFirewallChain);
+  std::vector<std::string> others;
+  if (has_localhost_node_ports(table.node(), programs_.family, render_)) {
+    Present present;
+    if (const auto there = look_at(Table::kFilter, kSharedFirewallChain, present); !there) {
+      return tl::make_unexpected(there.error());
+    }
+    others = present.shared_firewall();
+  }
+  Ruleset shared = make_shared(table, ordered_slots(table, programs_.family), others);
   if (!change.touched && shared.filter == shared_.filter && shared.nat == shared_.nat) {
     return {};
   }
@@ -297,6 +302,17 @@ std::set<std::string> FamilySync::take_stale(const ServiceChange& change) {
   }
   last_delete_ = options_.clock();
   return std::exchange(stale_, {});
+}
+
+/// What all service ports share; others' rules of the chain that kubelet has, too, behind ours.
+Ruleset FamilySync::make_shared(const ForwardingTable& table,
+                                const std::vector<core::ServiceSlot>& slots,
+                                const std::vector<std::string>& others) const {
+  Ruleset shared = render_shared(table, programs_.family, slots, render_);
+  if (const auto found = shared.filter.find(kSharedFirewallChain); found != shared.filter.end()) {
+    found->second.insert(found->second.end(), others.begin(), others.end());
+  }
+  return shared;
 }
 
 Result<void> FamilySync::restore(const SyncText& text, const ForwardingTable& table) {

@@ -52,7 +52,7 @@ struct SyncOptions {
 // Changes from outside: in a small cluster all is listed once a sync period and canaries, hooks and
 // the number of rules are compared; in a large one canaries and hooks only, chain by chain. In
 // both, that the rule is there that makes loopback safe to route. It is in a chain that is
-// kubelet's as well, so that chain is never emptied.
+// kubelet's as well; a sync writes back what others have there (IT-3: a chain line empties).
 
 /// Keeps one family. Thread: one, but counters.
 class FamilySync {
@@ -80,6 +80,9 @@ class FamilySync {
   void let_loopback_be_routed(const core::ForwardingTable& table) const;
   core::Result<void> sync_whole(const core::ForwardingTable& table);
   core::Result<void> sync_change(const core::ForwardingTable& table);
+  [[nodiscard]] Ruleset make_shared(const core::ForwardingTable& table,
+                                    const std::vector<core::ServiceSlot>& slots,
+                                    const std::vector<std::string>& others) const;
   core::Result<void> restore(const SyncText& text, const core::ForwardingTable& table);
   [[nodiscard]] std::set<std::string> take_stale(const ServiceChange& change);
   void note(const SyncText& text);
@@ -90,7 +93,7 @@ class FamilySync {
   RenderOptions render_;
   FamilyCounters& counters_;
   core::TablePtr in_force_;  ///< null: unknown
-  Ruleset shared_;           ///< in force; without the chain that is kubelet's as well
+  Ruleset shared_;           ///< in force
   bool large_ = false;
   bool lock_held_ = false;         ///< by another program, in the last restore
   std::size_t service_rules_ = 0;  ///< in chains of service ports

@@ -91,8 +91,11 @@ void Present::take_rule(std::string_view rule) {
     return;
   }
   if (table == Table::kFilter && chain == kSharedFirewallChain) {
-    guards_loopback_ =
-        guards_loopback_ || rule.find(kLoopbackGuard) != std::string_view::npos;
+    if (rule.find(kLoopbackGuard) != std::string_view::npos) {
+      guards_loopback_ = true;
+    } else {
+      shared_firewall_.emplace_back(rule);
+    }
     return;
   }
   const std::string_view target = target_of(rule);

@@ -30,6 +30,10 @@ class Present {
   [[nodiscard]] bool has_hook(const Hook& hook) const;
   /// The chain that is shared with kubelet has the rule that keeps others off loopback (NP-6).
   [[nodiscard]] bool guards_loopback() const noexcept { return guards_loopback_; }
+  /// The other rules of that chain: a sync empties it and writes them back (IT-3).
+  [[nodiscard]] const std::vector<std::string>& shared_firewall() const noexcept {
+    return shared_firewall_;
+  }
   [[nodiscard]] std::size_t rules() const noexcept { return rules_; }
   /// Somebody's chains say that this variant of iptables is the one in use on this host.
   [[nodiscard]] bool has_hints() const;
@@ -42,6 +46,7 @@ class Present {
   std::array<InTable, kTables.size()> tables_;
   InTable* table_ = nullptr;
   bool guards_loopback_ = false;
+  std::vector<std::string> shared_firewall_;
   std::size_t rules_ = 0;
 };
 

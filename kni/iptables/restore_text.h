@@ -20,7 +20,7 @@ class RestoreText {
   void declare(const Chains& chains);
   void append(std::string_view chain, std::string_view rule);
   void append(const Chains& chains);
-  /// Puts the rule on top of its chain, which is not emptied.
+  /// Puts the rule on top of its built-in chain.
   void insert(const Hook& hook);
   /// Takes away one rule that is as `rule` says.
   void take_out(std::string_view chain, std::string_view rule);

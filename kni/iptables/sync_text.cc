@@ -115,24 +115,12 @@ void insert_hooks(RestoreText& out, Table table, const std::vector<Hook>& hooks,
   }
 }
 
-/// The chain that kubelet has, too, is not emptied: its rules could have changed since they were
-/// read.
 void write_whole_filter(RestoreText& out, const Ruleset& shared, const std::vector<Hook>& hooks,
                         const Present& present) {
-  Chains own = shared.filter;
-  const auto guard = own.extract(kSharedFirewallChain);
   out.begin(Table::kFilter);
-  out.declare(own);
+  out.declare(shared.filter);
   out.declare(kCanaryChain);
-  if (guard && !present.of(Table::kFilter).chains.contains(kSharedFirewallChain)) {
-    out.declare(kSharedFirewallChain);
-  }
-  out.append(own);
-  if (guard && !present.guards_loopback()) {
-    for (const std::string& rule : guard.mapped()) {
-      out.insert({Table::kFilter, kSharedFirewallChain, {}, rule});
-    }
-  }
+  out.append(shared.filter);
   insert_hooks(out, Table::kFilter, hooks, present);
   out.commit();
 }

@@ -59,8 +59,7 @@ struct ServiceChange {
                                           const core::ForwardingTable& after, core::Family family,
                                           bool comments);
 
-/// The shared chains, and those of `change`. What is shared with kubelet is for whole syncs: the
-/// rule sets are without it. @param delete_now  chains to delete.
+/// The shared chains, and those of `change`. @param delete_now  chains to delete.
 /// @param skip_equal  leave shared chains alone that are as before (a large cluster).
 [[nodiscard]] SyncText write_change(const ServiceChange& change, const Ruleset& shared_before,
                                     const Ruleset& shared_after,

@@ -214,8 +214,6 @@ class Replay {
         work[line.substr(1, line.find(' ') - 1)].clear();
       } else if (line.starts_with("-A ")) {
         work[line.substr(3, line.find(' ', 3) - 3)].push_back(line);
-      } else if (line.starts_with("-I KUBE-")) {
-        work[line.substr(3, line.find(' ', 3) - 3)].push_back(line);
       } else if (line.starts_with("-I ")) {
         work["hooks"].push_back(line);
       } else if (line.starts_with("-X ")) {
@@ -262,9 +260,7 @@ std::string whole(const core::ForwardingTable& table, bool sections, const Prese
 
 SyncText change(const core::ForwardingTable& before, const core::ForwardingTable& after) {
   const auto shared = [](const core::ForwardingTable& t) {
-    Ruleset out = render_shared(t, Family::kIpv4, ordered_slots(t, Family::kIpv4), {});
-    out.filter.erase(kSharedFirewallChain);
-    return out;
+    return render_shared(t, Family::kIpv4, ordered_slots(t, Family::kIpv4), {});
   };
   const ServiceChange change = render_change(before, after, Family::kIpv4, true);
   return write_change(change, shared(before), shared(after), change.gone, false);
