@@ -112,6 +112,8 @@ class Session:
         row["search"] = measure.search(generator, most, self.seconds)
 
     def _latency(self, row, device, generator):
+        if row["search"]["ndr"] <= 0:  # a frame was lost at every rate: a part of nothing
+            return
         row["latency"] = {
             share: measure.latency(generator, row["search"]["ndr"] * int(share) / 100,
                                    self.seconds, min(3, self.windows))
