@@ -134,7 +134,9 @@ class Writer {
       nftnl_expr_set_u32(e, NFTNL_EXPR_MASQ_REG_PROTO_MIN, NFT_REG_1);
       nftnl_expr_set_u32(e, NFTNL_EXPR_MASQ_REG_PROTO_MAX, NFT_REG_2);
     }
-    nftnl_expr_set_u32(e, NFTNL_EXPR_MASQ_FLAGS, NF_NAT_RANGE_PROTO_RANDOM_FULLY);
+    // Without "specified" the kernel takes the ports and then any port (nf_nat_core.c).
+    const std::uint32_t range = s.ports ? NF_NAT_RANGE_PROTO_SPECIFIED : 0;
+    nftnl_expr_set_u32(e, NFTNL_EXPR_MASQ_FLAGS, NF_NAT_RANGE_PROTO_RANDOM_FULLY | range);
   }
   void operator()(const Count&) { add("counter"); }
   void operator()(const Reject&) {

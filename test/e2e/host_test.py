@@ -153,6 +153,14 @@ def test_the_kernel_of_the_gateway_answers_nothing_on_the_ports_themselves(net):
         assert (name, int(float(value))) == (name, 0)
 
 
+def masqueraded_ports(net, family):
+    """Source ports the kernel gave; those from 40960 are the workers' (snat's default)."""
+    flows = net.run("gw", "conntrack", "-L", "-f", f"ipv{family}").stdout
+    answers_to = f" dst={back(lab.GW, family)} "
+    return [int(re.search(r"dport=(\d+)", line.split(answers_to)[1])[1])
+            for line in flows.splitlines() if answers_to in line]
+
+
 @pytest.mark.parametrize("host_mode", ["nftables", "iptables"])
 def test_host_mode_serves_what_begins_on_the_gateway_beside_the_workers(net, host_mode):
     net.start_sluiced(WORKERS, extra=f"host-mode: {host_mode}\nmin-sync-period: 0s\n")
@@ -169,6 +177,7 @@ def test_host_mode_serves_what_begins_on_the_gateway_beside_the_workers(net, hos
         by_vip = net.traffic("gw", "http", front(101, family), 80, "--count", 60)
         assert by_vip["failed"] == 0 and len(by_vip["by_backend"]) == 3, by_vip
         assert net.traffic("gw", "udp", front(102, family), 53, "--count", 20)["failed"] == 0
+        assert 0 < max(masqueraded_ports(net, family)) < 40960
     assert net.traffic("gw", "http", "10.96.0.101", 80, "--count", 20)["failed"] == 0
     refused = net.run("gw", "curl", "-sS", "-m", "5", url(front(103), 80), check=False)
     assert refused.returncode == 7, refused.stderr  # 28 would be a time-out
