@@ -86,12 +86,17 @@ core::Result<Socket> Socket::open_listener() {
   if (setsockopt(socket->fd(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) != 0) {
     return tl::make_unexpected(failure("filtering events"));
   }
-  int group = NFNLGRP_NFTABLES;
-  if (mnl_socket_setsockopt(socket->socket_.get(), NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) <
-      0) {
+  if (socket->set_deaf(false) != 0) {
     return tl::make_unexpected(failure("listening to events"));
   }
   return socket;
+}
+
+int Socket::set_deaf(bool deaf) {
+  int group = NFNLGRP_NFTABLES;
+  const int rc = mnl_socket_setsockopt(
+      socket_.get(), deaf ? NETLINK_DROP_MEMBERSHIP : NETLINK_ADD_MEMBERSHIP, &group, sizeof(group));
+  return rc < 0 ? errno : 0;
 }
 
 int Socket::request(std::uint16_t type, std::uint8_t family, std::uint16_t flags,

@@ -28,6 +28,8 @@ class Socket {
   int request(std::uint16_t type, std::uint8_t family, std::uint16_t flags,
               std::string_view attributes, const Handler& handler);
   CommitResult commit(const Batch& batch);
+  /// A listener that is deaf hears nothing; what was said before stays. Errors: errno.
+  int set_deaf(bool deaf);
   /// What a listener heard, without waiting. @param own  port of the socket whose commits are ours.
   Events take_events(std::uint32_t own);
   [[nodiscard]] std::uint32_t port() const noexcept { return mnl_socket_get_portid(socket_.get()); }

@@ -352,6 +352,10 @@ TEST_F(NftablesKernel, ATransactionLargerThanTheSendBufferChangesNothingAndGoesL
   EXPECT_THAT(output("nft list ruleset"), AllOf(HasSubstr("default/web"), Not(HasSubstr("many-"))));
   apply(table);
   EXPECT_TRUE(kernel_has(*table));
+  // It heard nothing while that large transaction went, and does again.
+  ASSERT_EQ(run("nft add table ip other"), 0);
+  apply(table);
+  EXPECT_EQ(sink_->counters().foreign_commits, 1u);
 }
 
 }  // namespace
