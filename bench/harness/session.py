@@ -48,25 +48,23 @@ class Session:
             return dut.Testpmd(link, folder, core, name.split("-")[1], huge)
         if name.startswith("kernel-"):
             return dut.Kernel(link, folder, core, point, self.binaries, name.split("-")[1])
-        return dut.Command(link, folder, core, self.chosen.dut, self.chosen.dut_translates)
+        if name == "command":
+            return dut.Command(link, folder, core, self.chosen.dut, self.chosen.dut_translates)
+        raise ValueError(f"row {row['name']}: no device {name}")
 
     def unavailable(self, row):
         """Why a row cannot be measured here, or None."""
         name = row["dut"]
         if name.startswith("testpmd") and not dut.Testpmd.found():
             return "dpdk-testpmd is not found"
-        if name == "kube-proxy":
-            found = shutil.which("kube-proxy")
-            return None if found else "kube-proxy is not found"
-        if name == "kernel-ipvs" and not pathlib.Path("/proc/net/ip_vs").exists():
-            return "this kernel has no IPVS"
         if not self.pages.enough and row["link"] in ("memif-zero-copy", "vhost"):
             return "needs huge pages"
-        # Images of the frames, twice 64 or 128 bytes a flow, and 320 bytes a connection.
-        need = row["point"]["flows"] * (128 if row["point"]["family"] == 4 else 256)
+        # Images of the frames, twice 64 or 128 bytes a flow, and what a connection takes.
+        flows = row["point"]["flows"]
+        need = flows * ((128 if row["point"]["family"] == 4 else 256) + 700)
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGESIZE")
-        if need + row["point"]["flows"] * 700 > 0.8 * free and row["point"]["flows"] > 1_000_000:
-            return f"needs {need >> 20} MiB for frames alone"
+        if flows > 1_000_000 and need > 0.8 * free:
+            return f"needs {need >> 20} MiB"
         return None
 
     def measure(self, row):
@@ -78,7 +76,7 @@ class Session:
         pollers = 1 + row["point"]["workers"]
         row["oversubscribed"] = pollers > len(machine.cpus())
         folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-bench-"))
-        before = machine.cpu_times()
+        before = machine.steal_ticks()
         try:
             with self.make_dut(row, folder) as device:
                 row["device"] = device.name
@@ -91,8 +89,8 @@ class Session:
             row["failed"] = str(error).strip()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        after = machine.cpu_times()
-        row["steal_ticks"] = {cpu: after[cpu][1] - before[cpu][1] for cpu in after}
+        after = machine.steal_ticks()
+        row["steal_ticks"] = {cpu: after[cpu] - before[cpu] for cpu in after}
 
     def make_generator(self, device, row, folder):
         if self.chosen.generator == "pktgen" or (self.chosen.generator is None and pktgen.found() and
