@@ -163,5 +163,6 @@ class Pktgen:
                                                                                     "replace"))
             time.sleep(0.05)
         result = json.loads(answer.read_text())
-        return {**result, "seconds": seconds, "refused": 0, "fresh_sent": 0, "idle": 0,
+        return {**result, "seconds": seconds, "refused": 0, "fresh_sent": 0,
+                "fresh_received": 0, "idle": 0,
                 "latency_us": {"p50": 0}}

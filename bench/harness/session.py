@@ -85,7 +85,7 @@ class Session:
                     row["opened"] = generator.opened
                     for what in row["measures"]:
                         getattr(self, "_" + what)(row, device, generator)
-        except (RuntimeError, subprocess.CalledProcessError) as error:
+        except (RuntimeError, OSError, subprocess.SubprocessError) as error:
             row["failed"] = str(error).strip()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -130,6 +130,8 @@ class Session:
         established = measure.throughput(device, generator, self.seconds, 3)["median"] / 3
         share = row["point"]["fresh"]
         creation = measure.search(generator, 20, self.seconds, fresh=share)["pdr"] * share
+        if creation <= 0:
+            raise RuntimeError("no rate of new flows without loss: nothing to flood with")
         total = established + 4 * creation
         alone = measure.goodput(generator, established, self.seconds, self.windows)
         beside = measure.goodput(generator, total, self.seconds, self.windows,
@@ -187,7 +189,7 @@ def hugepages_mib(kind):
 
 
 def run(chosen, binaries):
-    """@return exit status: 1 when a row failed."""
+    """@return exit status: 1 when a row or a bench failed."""
     wanted = not chosen.no_hugepages and chosen.kind != "smoke"
     with contextlib.ExitStack() as stack:
         pages = stack.enter_context(machine.HugePages(hugepages_mib(chosen.kind), wanted))
@@ -201,6 +203,8 @@ def run(chosen, binaries):
             connections = stateful.run(binaries, {"quick": 3, "full": 10}[chosen.kind], session.say)
             inside = in_process.run(chosen.kind, binaries, session.dut_core, pages, session.say)
     failed = [row["name"] for row in session.rows if "failed" in row]
+    failed += inside.get("failed", [])
+    failed += [f"wrk {kind}" for kind, runs in connections.items() if "failed" in runs]
     if chosen.kind == "smoke":
         return 1 if failed else 0
     result = {"format": 1, "date": datetime.date.today().isoformat(), "run": chosen.kind,
