@@ -25,6 +25,16 @@ void fail(const std::string& what) {
   failed = true;
 }
 
+/// nullptr when it could not be made, which is told.
+std::unique_ptr<Rig> make_rig(const RigConfig& config) {
+  auto rig = Rig::create(config);
+  if (!rig) {
+    fail(rig.error().message);
+    return nullptr;
+  }
+  return std::move(*rig);
+}
+
 /// Counts `run(packets, n)` alone.
 template <class Fill, class Run>
 void scenario(const char* name, FrameRing& ring, Fill&& fill, Run&& run) {
@@ -73,71 +83,66 @@ void core_scenarios(const std::string& suffix) {
       [&](const pipeline::Packet* p, std::uint32_t n) { loop->template run<UpTo::kLookup>(p, n); });
 }
 
+/// A scenario in which every frame is forwarded.
+template <class Fill>
+void forwarded(const char* name, Rig& rig, Fill&& fill) {
+  const std::uint64_t before = rig.out().sent();
+  FrameRing ring;
+  scenario(name, ring, fill,
+           [&](const pipeline::Packet* p, std::uint32_t n) { rig.poll(p, n); });
+  if (rig.out().sent() - before != kRounds * FrameRing::kFrames) {
+    fail(std::string(name) + ": not every frame was forwarded:" + rig.counters());
+  }
+}
+
 template <class F>
 void established(const char* name, const RigConfig& config) {
-  auto rig = Rig::create(config);
-  if (!rig) {
-    fail(rig.error().message);
+  const auto rig = make_rig(config);
+  if (rig == nullptr) {
     return;
   }
-  Population<F> population(**rig, kFlows, config.protocol);
+  Population<F> population(*rig, kFlows, config.protocol);
   if (auto opened = population.open_all(); !opened) {
     fail(opened.error().message);
     return;
   }
-  const std::uint64_t before = (*rig)->out().sent();
-  FrameRing ring;
-  scenario(
-      name, ring, [&](FrameRing& r, std::uint64_t round) { population.fill(r, round); },
-      [&](const pipeline::Packet* p, std::uint32_t n) { (*rig)->poll(p, n); });
-  if ((*rig)->out().sent() - before != kRounds * FrameRing::kFrames) {
-    fail(std::string(name) + ": not every frame was forwarded:" + (*rig)->counters());
-  }
+  forwarded(name, *rig,
+            [&](FrameRing& ring, std::uint64_t round) { population.fill(ring, round); });
 }
 
 /// Established flows whose answers do not come by.
 template <class F>
 void one_way(const char* name, const RigConfig& config) {
-  auto rig = Rig::create(config);
-  if (!rig) {
-    fail(rig.error().message);
+  const auto rig = make_rig(config);
+  if (rig == nullptr) {
     return;
   }
   const FlowSpace<F> space{kFlows, Rig::kBackends};
-  FrameRing ring;
   const auto fill = [&](FrameRing& r, std::uint32_t first, std::uint8_t flags) {
     for (std::size_t i = 0; i < FrameRing::kFrames; ++i) {
       const auto k = first + static_cast<std::uint32_t>(i);
       r.put<F>(i, space.forward(k * 7 % kFlows), flags);
     }
   };
-  const auto poll = [&](const pipeline::Packet* p, std::uint32_t n) { (*rig)->poll(p, n); };
+  FrameRing ring;
   for (const std::uint8_t flags : {core::kTcpSyn, core::kTcpAck}) {
     for (std::uint32_t k = 0; k < kFlows; k += FrameRing::kFrames) {
       fill(ring, k, flags);
       for (std::size_t b = 0; b < FrameRing::kBursts; ++b) {
-        poll(&ring.packet(b * pipeline::kBurst), pipeline::kBurst);
+        rig->poll(&ring.packet(b * pipeline::kBurst), pipeline::kBurst);
       }
     }
   }
-  const std::uint64_t before = (*rig)->out().sent();
-  scenario(
-      name, ring,
-      [&](FrameRing& r, std::uint64_t round) {
-        fill(r, static_cast<std::uint32_t>(round * FrameRing::kFrames), core::kTcpAck);
-      },
-      poll);
-  if ((*rig)->out().sent() - before != kRounds * FrameRing::kFrames) {
-    fail(std::string(name) + ": not every frame was forwarded:" + (*rig)->counters());
-  }
+  forwarded(name, *rig, [&](FrameRing& r, std::uint64_t round) {
+    fill(r, static_cast<std::uint32_t>(round * FrameRing::kFrames), core::kTcpAck);
+  });
 }
 
 /// Packets of flows that are none of ours: on to the host.
 template <class F>
 void host_bound(const char* name, const RigConfig& config) {
-  auto rig = Rig::create(config);
-  if (!rig) {
-    fail(rig.error().message);
+  const auto rig = make_rig(config);
+  if (rig == nullptr) {
     return;
   }
   const FlowSpace<F> space{kFlows, Rig::kBackends};
@@ -151,9 +156,9 @@ void host_bound(const char* name, const RigConfig& config) {
           r.put<F>(i, key, core::kTcpAck);
         }
       },
-      [&](const pipeline::Packet* p, std::uint32_t n) { (*rig)->poll(p, n); });
-  if ((*rig)->out().lost() != kRounds * FrameRing::kFrames) {
-    fail(std::string(name) + ": not every frame went to the host:" + (*rig)->counters());
+      [&](const pipeline::Packet* p, std::uint32_t n) { rig->poll(p, n); });
+  if (rig->out().lost() != kRounds * FrameRing::kFrames) {
+    fail(std::string(name) + ": not every frame went to the host:" + rig->counters());
   }
 }
 
@@ -161,9 +166,8 @@ void host_bound(const char* name, const RigConfig& config) {
 template <class F>
 void new_flows(const char* name, RigConfig config) {
   config.connections = 32'000;
-  auto rig = Rig::create(config);
-  if (!rig) {
-    fail(rig.error().message);
+  const auto rig = make_rig(config);
+  if (rig == nullptr) {
     return;
   }
   const FlowSpace<F> space{UINT32_MAX, Rig::kBackends};
@@ -176,9 +180,9 @@ void new_flows(const char* name, RigConfig config) {
           r.put<F>(i, space.forward(next++), core::kTcpSyn);
         }
       },
-      [&](const pipeline::Packet* p, std::uint32_t n) { (*rig)->poll(p, n); });
-  if ((*rig)->out().sent() != next) {
-    fail(std::string(name) + ": not every flow was opened:" + (*rig)->counters());
+      [&](const pipeline::Packet* p, std::uint32_t n) { rig->poll(p, n); });
+  if (rig->out().sent() != next) {
+    fail(std::string(name) + ": not every flow was opened:" + rig->counters());
   }
 }
 

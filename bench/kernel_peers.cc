@@ -236,6 +236,20 @@ std::string iptables_one_chain(const core::ForwardingTable& table, std::size_t s
          iptables_endpoints(service, s) + "COMMIT\n";
 }
 
+namespace {
+
+std::string failure_of(int status, const std::string& errors) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 124) {  // timeout's own
+    return "not in the limit";
+  }
+  std::string line;
+  std::ifstream in(errors);
+  std::getline(in, line);
+  return "failed: " + (line.empty() ? "wait status " + std::to_string(status) : line);
+}
+
+}  // namespace
+
 PeerRun run_peer(const std::string& command, const std::string& input, unsigned seconds) {
   using Clock = std::chrono::steady_clock;
   const std::string path = "/tmp/sluice-bench-kernel-" + std::to_string(getpid()) + ".in";
@@ -254,6 +268,8 @@ PeerRun run_peer(const std::string& command, const std::string& input, unsigned 
   wait4(child, &status, 0, &usage);
   if (status == 0) {
     run.wall = std::chrono::duration<double, std::milli>(Clock::now() - began).count();
+  } else {
+    run.failure = failure_of(status, path + ".err");
   }
   const auto ms = [](const timeval& t) {
     return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;

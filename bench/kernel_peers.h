@@ -20,13 +20,15 @@ namespace sluice::bench {
 [[nodiscard]] std::string iptables_one_chain(const core::ForwardingTable& table,
                                              std::size_t service);
 
-/// How a program fared; wall < 0: not within the limits, or it failed.
+/// How a program fared.
 struct PeerRun {
-  double wall = -1;  ///< ms
+  double wall = -1;  ///< ms; < 0: not in time, or it failed
+  std::string failure;  ///< which of them, when wall < 0
   double cpu = 0;    ///< ms, with the kernel's share
   long mib = 0;      ///< its largest size
 };
-/// Runs a command with `input` on its standard input, within so many seconds and 4 GiB.
+/// Runs a command with `input` on its standard input, within so many seconds and 4 GiB (one that
+/// gets no more memory fails).
 [[nodiscard]] PeerRun run_peer(const std::string& command, const std::string& input,
                                unsigned seconds);
 

@@ -34,7 +34,7 @@ struct Order {
 
 void shell(const std::string& command) {
   if (std::system(command.c_str()) != 0) {
-    end_program(command + ": failed; root and iproute2 are needed");
+    end_program(command + ": failed; root, iproute2 and conntrack are needed");
   }
 }
 
@@ -193,7 +193,7 @@ PacketRate KernelTraffic::run_to(std::uint32_t base, std::size_t count, std::uin
   const Order order{base, static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(flows),
                     port};
   const std::string bytes(reinterpret_cast<const char*>(&order), sizeof(order));
-  (void)std::system("conntrack -F > /dev/null 2>&1");
+  shell("conntrack -F > /dev/null 2>&1");
   PacketRate rate;
   rate.new_flows = round(bytes);
   rate.established = round(bytes);

@@ -128,6 +128,7 @@ class Modes {
     const double cycles = cycles_per_packet(cycles_per_tick_, 0.5, rounds_, ring_, fill, run);
     if (rig.out().sent() - before != rounds_ * FrameRing::kFrames) {
       fail(name, "not every frame was forwarded:" + rig.counters());
+      return;
     }
     results_["modes_" + name] = cycles;
     std::printf("%-14s %8.1f cycles per packet\n", name.c_str(), cycles);

@@ -58,7 +58,9 @@ class Bench {
     if (options_.modes) {
       failed_ = !measure_modes(cycles_per_tick_, options_.rounds, results_) || failed_;
     }
-    print_targets(results_);
+    if (!failed_) {
+      print_targets(results_);
+    }
     return failed_ ? 1 : 0;
   }
 

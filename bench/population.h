@@ -46,7 +46,6 @@ class Population {
     }
   }
 
-  [[nodiscard]] Key forward_of(std::uint32_t flow) const noexcept { return space_.forward(flow); }
   [[nodiscard]] Key reply_of(std::uint32_t flow) const noexcept {
     const Reply& r = reply_[flow];
     Key key = space_.forward(flow).reversed();

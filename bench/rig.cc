@@ -157,7 +157,7 @@ core::Result<void> Rig::add_member(std::size_t index, std::size_t workers) {
   };
   core::ConnTableConfig conns4;
   conns4.hash_seed = 1;
-  conns4.half_open_divisor = config_.half_open_divisor;
+  conns4.half_open_divisor = 1;
   conns4.timeouts = config_.timeouts;
   core::ConnTableConfig conns6 = conns4;
   conns4.capacity = size_of(core::Family::kIpv4);

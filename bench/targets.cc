@@ -72,6 +72,10 @@ void print_targets(const Results& r) {
     print({"endpoint_change_p99_ms", r.at("endpoint_change_p99_ms"), 1, 1, false});
     print({"full_snapshot_ms", r.at("full_snapshot_ms"), 250, 250, false});
   }
+  if (have(r, "nftables_full_cpu_ms", "nftables_change_cpu_ms")) {
+    print({"nftables_full_cpu_ms", r.at("nftables_full_cpu_ms"), 300, 300, false});
+    print({"nftables_change_cpu_ms", r.at("nftables_change_cpu_ms"), 3, 3, false});
+  }
   if (have(r, "new_flows_millions")) {
     print({"new_flows_millions", r.at("new_flows_millions"), 1.5, 3.0, true});
   }

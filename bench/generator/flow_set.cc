@@ -16,6 +16,7 @@ namespace sluice::bench {
 namespace {
 
 constexpr std::uint8_t kForeign = 15;  // block of addresses that no Service has
+constexpr std::uint32_t kInFlight = 24;  // while opening; below a burst, or new flows are held back
 constexpr double kPatience = 15;     // seconds without a flow that opens
 constexpr double kRetransmit = 0.1;  // seconds without a frame, then what is missing is sent again
 
@@ -46,7 +47,6 @@ class FlowSetOf final : public FlowSet {
     core::Be16 sport;
     core::Be16 dport;
   };
-  enum class State : std::uint8_t { kNone, kOpen };
 
   [[nodiscard]] std::uint32_t shortest() const noexcept { return offsets().shortest(); }
   [[nodiscard]] Key forward(std::uint32_t n) const noexcept {
@@ -71,12 +71,12 @@ class FlowSetOf final : public FlowSet {
   void serve(Device& device, const std::uint8_t* inner);
   void learn(std::uint32_t flow, const std::uint8_t* inner);
   void set_open(std::uint32_t flow) {
-    report_.opened += states_[flow] == State::kOpen ? 0u : 1u;
-    states_[flow] = State::kOpen;
+    report_.opened += is_open_[flow] ? 0u : 1u;
+    is_open_[flow] = true;
   }
 
   std::vector<Peer> peers_;
-  std::vector<State> states_;
+  std::vector<bool> is_open_;
   std::uint32_t in_flight_ = 0;
   OpenReport report_;
 };
@@ -89,7 +89,7 @@ OpenReport FlowSetOf<F>::open(Device& device) {
     return report_;
   }
   peers_.resize(plan().one_way ? 0 : plan().flows);
-  states_.assign(plan().flows, State::kNone);
+  is_open_.assign(plan().flows, false);
   rte_mbuf* frames[Device::kBurst];
   const auto hertz = static_cast<double>(rte_get_tsc_hz());
   std::uint64_t heard = rte_rdtsc();
@@ -117,8 +117,8 @@ OpenReport FlowSetOf<F>::open(Device& device) {
 
 template <class F>
 void FlowSetOf<F>::send_firsts(Device& device, std::uint32_t& cursor) {
-  for (; in_flight_ < plan().in_flight && cursor < plan().flows; ++cursor) {
-    if (states_[cursor] == State::kNone) {
+  for (; in_flight_ < kInFlight && cursor < plan().flows; ++cursor) {
+    if (!is_open_[cursor]) {
       send_note(device, forward(cursor), core::kTcpSyn, {cursor, Note::kFirst});
       ++in_flight_;
     }
@@ -147,11 +147,9 @@ void FlowSetOf<F>::send_note(Device& device, const Key& key, std::uint8_t flags,
 template <class F>
 void FlowSetOf<F>::take(Device& device, rte_mbuf* frame) {
   auto* data = rte_pktmbuf_mtod(frame, std::uint8_t*);
-  const Received received = look_at(data, frame->data_len, *this);
-  if (received.inner != nullptr) {
-    report_.tunnel = received.tunnel;
-    report_.bad_checksums += checksums_right(received.inner, *this) ? 0u : 1u;
-    serve(device, received.inner);
+  if (const std::uint8_t* inner = look_at(data, frame->data_len, *this)) {
+    report_.bad_checksums += checksums_right(inner, *this) ? 0u : 1u;
+    serve(device, inner);
     rte_pktmbuf_free(frame);
     return;
   }
@@ -229,27 +227,28 @@ std::unique_ptr<FlowSet> FlowSet::make(core::Family family, FlowPlan plan) {
   return std::make_unique<FlowSetOf<core::Ipv6>>(std::move(plan));
 }
 
-Received look_at(const std::uint8_t* frame, std::uint32_t length, const FlowSet& flows) noexcept {
+const std::uint8_t* look_at(const std::uint8_t* frame, std::uint32_t length,
+                            const FlowSet& flows) noexcept {
   const FrameOffsets& at = flows.offsets();
   if (length < at.shortest()) {
-    return {};
+    return nullptr;
   }
   const bool v4 = core::load_be16(frame + 12) == core::kEtherTypeIpv4;
   if (!v4 && core::load_be16(frame + 12) != core::kEtherTypeIpv6) {
-    return {};
+    return nullptr;
   }
   const bool inner_v4 = flows.family() == core::Family::kIpv4;
   const std::uint8_t proto =
       frame[14 + (v4 ? core::ipv4::kProtocol : core::ipv6::kNextHeader)];
   if (v4 == inner_v4 && proto == flows.plan().shape.proto) {
-    return {frame, 0};
+    return frame;
   }
   const std::uint32_t outer = v4 ? core::ipv4::kHeaderLength : core::ipv6::kHeaderLength;
   constexpr std::uint8_t kIpv4InIp = 4, kIpv6InIp = 41;
   if (proto == (inner_v4 ? kIpv4InIp : kIpv6InIp) && length >= at.shortest() + outer) {
-    return {frame + outer, outer};
+    return frame + outer;
   }
-  return {};
+  return nullptr;
 }
 
 void answer_or_free(Device& device, rte_mbuf* frame) noexcept {

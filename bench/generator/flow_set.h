@@ -17,7 +17,6 @@ inline constexpr std::uint32_t kLengths = 64;
 struct FlowPlan {
   std::uint32_t flows = 1000;
   std::uint32_t services = 1;    ///< flow n asks for Service n % services
-  std::uint32_t in_flight = 24;  ///< while opening; below a burst, or new flows are held back
   bool one_way = false;          ///< answers do not come by (dr, ipip)
   bool reflect = false;          ///< the device under test sends back what it gets: nothing to open
   std::vector<std::uint32_t> lengths = {60};  ///< of frames without FCS; of kLengths each its share
@@ -50,7 +49,6 @@ struct OpenReport {
   std::uint32_t opened = 0;
   std::uint32_t asked = 0;
   std::uint64_t bad_checksums = 0;
-  std::uint32_t tunnel = 0;  ///< bytes of the outer header the device under test puts in front
 };
 
 /// The flows of a run in one family. Thread: one.
@@ -89,13 +87,10 @@ class FlowSet {
   FlowPlan plan_;
 };
 
-/// A received frame of the run's family and protocol, tunnelled or not.
-struct Received {
-  const std::uint8_t* inner = nullptr;  ///< as if the (inner) frame began here; nullptr: another frame
-  std::uint32_t tunnel = 0;
-};
-[[nodiscard]] Received look_at(const std::uint8_t* frame, std::uint32_t length,
-                               const FlowSet& flows) noexcept;
+/// Where a received frame of the run's family and protocol is as if the (inner) frame began there,
+/// tunnelled or not; nullptr: another frame.
+[[nodiscard]] const std::uint8_t* look_at(const std::uint8_t* frame, std::uint32_t length,
+                                          const FlowSet& flows) noexcept;
 
 /// Answers a neighbour request; what else came is freed.
 void answer_or_free(Device& device, rte_mbuf* frame) noexcept;

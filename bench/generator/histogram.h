@@ -16,7 +16,6 @@ class Histogram {
     ++total_;
     most_ = value > most_ ? value : most_;
   }
-  void clear() noexcept { *this = Histogram{}; }
   [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
   [[nodiscard]] std::uint64_t most() const noexcept { return most_; }
   /// The value that `share` (0..1) of all values do not exceed; 0 when there are none.

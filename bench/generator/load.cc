@@ -222,13 +222,13 @@ bool Load::is_plain(const std::uint8_t* frame) const noexcept {
 }
 
 void Load::take_other(rte_mbuf* frame, std::uint64_t now) {
-  const Received received =
+  const std::uint8_t* inner =
       look_at(rte_pktmbuf_mtod(frame, std::uint8_t*), frame->data_len, flows_);
-  if (received.inner == nullptr) {
+  if (inner == nullptr) {
     answer_or_free(device_, frame);
     return;
   }
-  count(received.inner, now);
+  count(inner, now);
   rte_pktmbuf_free(frame);
 }
 

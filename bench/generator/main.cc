@@ -126,9 +126,9 @@ class Session {
     const OpenReport report = flows_->open(device_);
     images_ = std::make_unique<Images>(flows_->images());
     load_ = std::make_unique<Load>(device_, *flows_, *images_);
-    std::printf("{\"opened\": %u, \"asked\": %u, \"bad_checksums\": %lu, \"tunnel\": %u, "
+    std::printf("{\"opened\": %u, \"asked\": %u, \"bad_checksums\": %lu, "
                 "\"seconds\": %.3f}\n",
-                report.opened, report.asked, report.bad_checksums, report.tunnel,
+                report.opened, report.asked, report.bad_checksums,
                 static_cast<double>(rte_rdtsc() - start) / ticks_per_second());
     return true;
   }
@@ -169,7 +169,6 @@ int main(int argc, char** argv) {
   app.add_option("--proto", options.proto)->check(CLI::IsMember({"tcp", "udp"}));
   app.add_option("--flows", options.plan.flows)->check(CLI::Range(1u, 1u << 30));
   app.add_option("--services", options.plan.services)->check(CLI::PositiveNumber);
-  app.add_option("--in-flight", options.plan.in_flight, "while opening");
   app.add_option("--lengths", options.plan.lengths, "of frames without FCS, used in turn")
       ->delimiter(',');
   app.add_flag("--one-way", options.plan.one_way, "dr and ipip: no answers");

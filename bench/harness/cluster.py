@@ -44,12 +44,11 @@ def service(number, family, proto, mode, scheduler):
         "status": {"loadBalancer": {"ingress": [{"ip": vip}]}}}
 
 
-def endpoint_slices(number, endpoints, family, proto, mode, first=None, skip=()):
+def endpoint_slices(number, endpoints, family, proto, mode):
     """The slices of Service `number`; endpoint e has the address number*endpoints + e + 1."""
-    base = number * endpoints if first is None else first
+    base = number * endpoints
     target = PORT if mode in ("dr", "ipip") else TARGET
     for part in range(0, endpoints, SLICE):
-        members = [e for e in range(part, min(part + SLICE, endpoints)) if e not in skip]
         yield {
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
             "metadata": {"name": f"s{number}-{part}", "namespace": "bench",
@@ -58,7 +57,7 @@ def endpoint_slices(number, endpoints, family, proto, mode, first=None, skip=())
             "ports": [{"name": "p", "protocol": proto.upper(), "port": target}],
             "endpoints": [{"addresses": [numbered(BACKENDS, 1 + base + e, family)],
                            "conditions": {"ready": True, "serving": True, "terminating": False}}
-                          for e in members]}
+                          for e in range(part, min(part + SLICE, endpoints))]}
 
 
 def write(path, services, endpoints, family=4, proto="tcp", mode="nat", scheduler="mh"):

@@ -1,6 +1,7 @@
 """Devices under test: sluiced, testpmd, the kernel, any other program. Each runs on one CPU and has
 one link to the generator. join() starts both in the order the link wants."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -40,11 +41,10 @@ class Link:
     way round: the memory is the device's), vhost (the device under test is the back end, the
     generator a virtio-user port), veth (interfaces `dut` and `gen`)."""
 
-    KINDS = ("memif", "memif-zero-copy", "vhost", "veth")
+    descriptors = 1024  # of each ring
 
-    def __init__(self, kind, folder, descriptors=1024, packet_driver="af_packet", hugepages=False):
+    def __init__(self, kind, folder, packet_driver="af_packet", hugepages=False):
         self.kind = kind
-        self.descriptors = descriptors
         self.driver = packet_driver
         self.hugepages = hugepages
         self.socket = folder / "link.sock"
@@ -79,7 +79,7 @@ class Link:
             return self._memif("server", GENERATOR_MAC, False)
         if self.kind == "vhost":
             return (f"net_virtio_user0,path={self.socket},queues=1,"
-                    f"queue_size={min(self.descriptors, 1024)},mac={GENERATOR_MAC}")
+                    f"queue_size={self.descriptors},mac={GENERATOR_MAC}")
         return "net_af_packet0,iface=gen,qpairs=1,framesz=2048,framecnt=4096,blocksz=4096"
 
 
@@ -144,22 +144,27 @@ class Dut:
         if self.space:
             self.space.close()
 
-    def spawn(self, command, stdin=subprocess.DEVNULL, env=None):
+    def spawn(self, command, stdin=subprocess.DEVNULL):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.space.command(*command), stdin=stdin, stdout=log,
-                                            stderr=log, env=env)
+                                            stderr=log)
 
     def join(self, make_generator):
         """Starts device and generator and opens all flows. Returns the generator, a context."""
-        if self.link.generator_starts_first:
-            generator = make_generator()
-            wait_for("no socket of the generator", self.link.socket.exists, 30, generator.process)
-            self.open()
-        else:
-            self.open()
-            generator = make_generator()
-        self.ready()
-        generator.open()
+        with contextlib.ExitStack() as on_failure:  # the generator ends, too
+            if self.link.generator_starts_first:
+                generator = make_generator()
+                on_failure.push(generator)
+                wait_for("no socket of the generator", self.link.socket.exists, 30,
+                         generator.process)
+                self.open()
+            else:
+                self.open()
+                generator = make_generator()
+                on_failure.push(generator)
+            self.ready()
+            generator.open()
+            on_failure.pop_all()
         return generator
 
     def open(self):

@@ -20,14 +20,12 @@ class Embedded:
     def __init__(self, binaries, dut, point, core, hugepages, folder, realtime=False):
         self.dut, self.realtime = dut, realtime
         self.log = folder / "generator.log"
-        stride = 64 if point["family"] == 4 else 128
         memory = 128 + dut.link.descriptors * 16 * 2560 // (1 << 20)
         command = [str(pathlib.Path(binaries) / "sluice-generator"), "--vdev",
                    dut.link.generator_device(), "--to", dut.link.mac, "--core", str(core), "--memory-mib", str(memory),
                    "--descriptors", str(dut.link.descriptors), "--family", str(point["family"]),
                    "--proto", point["proto"], "--flows", str(point["flows"]), "--services",
                    str(point["services"]), "--lengths", ",".join(map(str, point["lengths"]))]
-        self.image_bytes = point["flows"] * 2 * stride
         command += ["--hugepages"] if hugepages else []
         command += ["--reflect"] if not dut.translates else []
         command += ["--one-way"] if point["mode"] in ("dr", "ipip") and dut.translates else []
@@ -41,7 +39,8 @@ class Embedded:
         return self
 
     def __exit__(self, *_):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it may be dead
+            self.process.stdin.close()
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:

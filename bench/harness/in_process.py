@@ -30,13 +30,17 @@ def commands(kind, binaries, pages):
 
 
 def run(kind, binaries, core, pages, say):
-    """{"targets": [...], name: text}"""
-    result = {"targets": []}
+    """{"targets": [...], "failed": [name, ...], name: text}; what failed has no targets."""
+    result = {"targets": [], "failed": []}
     for name, command in commands(kind, binaries, pages).items():
         done = subprocess.run(["taskset", "-c", str(core), *command], capture_output=True,
                               text=True)
         text = done.stdout + (done.stderr if done.returncode else "")
         say(text.rstrip())
         result[name] = text
-        result["targets"] += targets_of(text)
+        if done.returncode:
+            result["failed"].append(name)
+            say(f"FAILED: {name} ended with status {done.returncode}")
+        else:
+            result["targets"] += targets_of(text)
     return result

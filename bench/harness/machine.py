@@ -51,15 +51,14 @@ def slug(model):
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
 
 
-def cpu_times():
-    """{cpu: (busy, steal)} in ticks since boot."""
-    times = {}
+def steal_ticks():
+    """{cpu: ticks since boot in which another guest had it}"""
+    ticks = {}
     for line in pathlib.Path("/proc/stat").read_text().splitlines():
         match = re.match(r"cpu(\d+) (.+)", line)
         if match:
-            numbers = [int(n) for n in match.group(2).split()]
-            times[int(match.group(1))] = (sum(numbers) - numbers[3] - numbers[4], numbers[7])
-    return times
+            ticks[int(match.group(1))] = int(match.group(2).split()[7])
+    return ticks
 
 
 def threads(pid):

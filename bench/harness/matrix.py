@@ -59,9 +59,6 @@ def full():
              row("workers-2", workers=2)]
     rows += [row("veth-iptables", "kernel-iptables", "veth", flows=1_000, services=10,
                  scheduler="random"),
-             row("veth-ipvs", "kernel-ipvs", "veth", flows=1_000, services=10, scheduler="rr"),
-             row("veth-kube-proxy", "kube-proxy", "veth", flows=1_000, services=10,
-                 scheduler="random"),
              row("veth-nftables-64k", "kernel-nftables", "veth", scheduler="random"),
              row("veth-af_packet", link="veth-af_packet", flows=1_000, services=10,
                  scheduler="random")]

@@ -55,14 +55,18 @@ def throughput(dut, generator, seconds, windows, window=WINDOW, **shares):
     return figure
 
 
-def loss_of(result):
-    """Share of the frames that were due and did not come back."""
-    return 1 - result["received"] / result["offered"] if result["offered"] else 0
+def loss_of(result, fresh=False):
+    """Share of the frames of established flows that were due and did not come back; fresh: of first
+    frames of new flows, too."""
+    due = result["offered"] + (result["fresh_sent"] if fresh else 0)
+    back = result["received"] + (result["fresh_received"] if fresh else 0)
+    return 1 - back / due if due else 0
 
 
 def search(generator, most_mpps, trial=0.5, steps=8, **shares):
-    """Rates without loss (ndr) and with at most half a per cent (pdr), by bisection over shared
-    trials: every trial moves the bounds of both. Bounded: `steps` trials for each at most."""
+    """Rates without loss (ndr) and with at most half a per cent (pdr), by bisection,
+    which for pdr begins with the bounds that the trials for ndr leave it. First frames of new
+    flows count, too. Bounded: `steps` trials for each at most."""
     trials = []
     found = {}
     for name, allowed in LOSSES.items():
@@ -75,7 +79,7 @@ def search(generator, most_mpps, trial=0.5, steps=8, **shares):
             result = generator.load(trial, rate=int(rate * 1e6), **shares)
             # The generator itself was held up: what it offered is what was tried.
             rate = min(rate, (result["offered"] + result["fresh_sent"]) / result["seconds"] / 1e6)
-            loss = loss_of(result)
+            loss = loss_of(result, fresh=True)
             trials.append((rate, loss))
             low, high = (max(low, rate), high) if loss <= allowed else (low, rate)
         found[name] = low
@@ -86,6 +90,8 @@ def search(generator, most_mpps, trial=0.5, steps=8, **shares):
 def latency(generator, rate_mpps, seconds, windows):
     """Percentiles in microseconds at a rate, the median of the windows for each."""
     seen = [generator.load(seconds, rate=int(rate_mpps * 1e6)) for _ in range(windows)]
+    if not all(result["received"] for result in seen):
+        raise RuntimeError(f"nothing came back: {seen}")
     return {key: statistics.median(r["latency_us"][key] for r in seen)
             for key in seen[0]["latency_us"]}
 

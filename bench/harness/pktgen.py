@@ -142,7 +142,7 @@ class Pktgen:
                 break
         else:
             raise generators.GeneratorError(f"flows were not opened: {result}")
-        self.opened = {"opened": self.flows, "asked": self.flows, "bad_checksums": 0, "tunnel": 0}
+        self.opened = {"opened": self.flows, "asked": self.flows, "bad_checksums": 0}
         return self.opened
 
     def load(self, seconds, rate=0, window=0, **shares):
@@ -163,5 +163,5 @@ class Pktgen:
                                                                                     "replace"))
             time.sleep(0.05)
         result = json.loads(answer.read_text())
-        return {**result, "seconds": seconds, "refused": 0, "fresh_sent": 0, "idle": 0,
+        return {**result, "seconds": seconds, "fresh_sent": 0, "fresh_received": 0, "idle": 0,
                 "latency_us": {"p50": 0}}

@@ -1,22 +1,27 @@
 """Tests of the parts that compute: python3 -m harness.selftest, in bench/."""
 
 import unittest
+from unittest import mock
 
 from . import cluster, in_process, machine, matrix, measure, report, targets
 
 
 class FakeGenerator:
-    """Passes `limit` frames a second and loses the rest."""
+    """Passes `limit` frames a second of established flows and loses the rest, and every first frame
+    of a new flow."""
 
     def __init__(self, limit):
         self.limit = limit
         self.trials = 0
 
-    def load(self, seconds, rate):
+    def load(self, seconds, rate, fresh=0):
         self.trials += 1
-        offered = int(rate * seconds)
-        return {"seconds": seconds, "offered": offered, "fresh_sent": 0,
-                "received": min(offered, int(self.limit * seconds))}
+        sent = int(rate * seconds)
+        fresh_sent = int(sent * fresh)
+        offered = sent - fresh_sent
+        return {"seconds": seconds, "offered": offered, "fresh_sent": fresh_sent,
+                "fresh_received": 0, "received": min(offered, int(self.limit * seconds)),
+                "latency_us": {"p50": 0}}
 
 
 def result_with(rate, spread=0.01, **more):
@@ -36,6 +41,16 @@ class Search(unittest.TestCase):
 
     def test_of_a_device_that_loses_everything_is_zero(self):
         self.assertEqual(measure.search(FakeGenerator(0), 10)["ndr"], 0)
+
+    def test_of_a_device_that_opens_no_flow_is_zero(self):
+        for share in (0.5, 1):
+            self.assertEqual(measure.search(FakeGenerator(5e6), 10, fresh=share)["pdr"], 0)
+
+
+class Latency(unittest.TestCase):
+    def test_of_a_device_that_loses_everything_is_an_error(self):
+        with self.assertRaises(RuntimeError):
+            measure.latency(FakeGenerator(0), 1, 1, 1)
 
 
 class Limit(unittest.TestCase):
@@ -65,10 +80,23 @@ class Changes(unittest.TestCase):
 
 
 class Targets(unittest.TestCase):
-    def test_leave_oversubscribed_rows_out(self):
-        result = result_with(0.8)
+    @staticmethod
+    def beside_a_peer(rate, limit=True, peer_limit=True):
+        result = result_with(rate)
         peer = {**result_with(1.0)["rows"][0], "name": "macswap", "dut": "testpmd-macswap"}
         result["rows"].append(peer)
+        for row, device in zip(result["rows"], (limit, peer_limit)):
+            row["throughput"]["limit"]["device"] = device
+        return result
+
+    def test_are_reached_only_where_both_devices_were_the_limit(self):
+        for limit, peer_limit in ((False, True), (True, False)):
+            [target] = targets.reached(self.beside_a_peer(0.8, limit, peer_limit))
+            self.assertFalse(target["pass"])
+            self.assertIn("limit", target["proof"])
+
+    def test_leave_oversubscribed_rows_out(self):
+        result = self.beside_a_peer(0.8)
         [target] = targets.reached(result)
         self.assertTrue(target["pass"])
         result["rows"][0]["oversubscribed"] = True
@@ -78,6 +106,13 @@ class Targets(unittest.TestCase):
         text = "target a  measured  90.00 wanted  80.00 goal  60.00 short\n" \
                "target b  measured   2.00 wanted   1.50 goal   3.00 pass\n"
         self.assertEqual([t["more"] for t in in_process.targets_of(text)], [False, True])
+
+    def test_of_a_bench_that_failed_are_none(self):
+        script = "echo 'target a  measured  0.00 wanted  80.00 goal  60.00 pass'; exit 1"
+        with mock.patch.object(in_process, "commands",
+                               lambda *_: {"pipeline": ["sh", "-c", script]}):
+            done = in_process.run("quick", None, min(machine.cpus()), None, lambda _: None)
+        self.assertEqual((done["targets"], done["failed"]), ([], ["pipeline"]))
 
 
 class Names(unittest.TestCase):

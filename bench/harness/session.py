@@ -48,25 +48,23 @@ class Session:
             return dut.Testpmd(link, folder, core, name.split("-")[1], huge)
         if name.startswith("kernel-"):
             return dut.Kernel(link, folder, core, point, self.binaries, name.split("-")[1])
-        return dut.Command(link, folder, core, self.chosen.dut, self.chosen.dut_translates)
+        if name == "command":
+            return dut.Command(link, folder, core, self.chosen.dut, self.chosen.dut_translates)
+        raise ValueError(f"row {row['name']}: no device {name}")
 
     def unavailable(self, row):
         """Why a row cannot be measured here, or None."""
         name = row["dut"]
         if name.startswith("testpmd") and not dut.Testpmd.found():
             return "dpdk-testpmd is not found"
-        if name == "kube-proxy":
-            found = shutil.which("kube-proxy")
-            return None if found else "kube-proxy is not found"
-        if name == "kernel-ipvs" and not pathlib.Path("/proc/net/ip_vs").exists():
-            return "this kernel has no IPVS"
         if not self.pages.enough and row["link"] in ("memif-zero-copy", "vhost"):
             return "needs huge pages"
-        # Images of the frames, twice 64 or 128 bytes a flow, and 320 bytes a connection.
-        need = row["point"]["flows"] * (128 if row["point"]["family"] == 4 else 256)
+        # Images of the frames, twice 64 or 128 bytes a flow, and what a connection takes.
+        flows = row["point"]["flows"]
+        need = flows * ((128 if row["point"]["family"] == 4 else 256) + 700)
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGESIZE")
-        if need + row["point"]["flows"] * 700 > 0.8 * free and row["point"]["flows"] > 1_000_000:
-            return f"needs {need >> 20} MiB for frames alone"
+        if flows > 1_000_000 and need > 0.8 * free:
+            return f"needs {need >> 20} MiB"
         return None
 
     def measure(self, row):
@@ -78,7 +76,7 @@ class Session:
         pollers = 1 + row["point"]["workers"]
         row["oversubscribed"] = pollers > len(machine.cpus())
         folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-bench-"))
-        before = machine.cpu_times()
+        before = machine.steal_ticks()
         try:
             with self.make_dut(row, folder) as device:
                 row["device"] = device.name
@@ -87,12 +85,12 @@ class Session:
                     row["opened"] = generator.opened
                     for what in row["measures"]:
                         getattr(self, "_" + what)(row, device, generator)
-        except (RuntimeError, subprocess.CalledProcessError) as error:
+        except (RuntimeError, OSError, subprocess.SubprocessError) as error:
             row["failed"] = str(error).strip()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        after = machine.cpu_times()
-        row["steal_ticks"] = {cpu: after[cpu][1] - before[cpu][1] for cpu in after}
+        after = machine.steal_ticks()
+        row["steal_ticks"] = {cpu: after[cpu] - before[cpu] for cpu in after}
 
     def make_generator(self, device, row, folder):
         if self.chosen.generator == "pktgen" or (self.chosen.generator is None and pktgen.found() and
@@ -132,6 +130,8 @@ class Session:
         established = measure.throughput(device, generator, self.seconds, 3)["median"] / 3
         share = row["point"]["fresh"]
         creation = measure.search(generator, 20, self.seconds, fresh=share)["pdr"] * share
+        if creation <= 0:
+            raise RuntimeError("no rate of new flows without loss: nothing to flood with")
         total = established + 4 * creation
         alone = measure.goodput(generator, established, self.seconds, self.windows)
         beside = measure.goodput(generator, total, self.seconds, self.windows,
@@ -189,7 +189,7 @@ def hugepages_mib(kind):
 
 
 def run(chosen, binaries):
-    """@return exit status: 1 when a row failed."""
+    """@return exit status: 1 when a row or a bench failed."""
     wanted = not chosen.no_hugepages and chosen.kind != "smoke"
     with contextlib.ExitStack() as stack:
         pages = stack.enter_context(machine.HugePages(hugepages_mib(chosen.kind), wanted))
@@ -203,6 +203,8 @@ def run(chosen, binaries):
             connections = stateful.run(binaries, {"quick": 3, "full": 10}[chosen.kind], session.say)
             inside = in_process.run(chosen.kind, binaries, session.dut_core, pages, session.say)
     failed = [row["name"] for row in session.rows if "failed" in row]
+    failed += inside.get("failed", [])
+    failed += [f"wrk {kind}" for kind, runs in connections.items() if "failed" in runs]
     if chosen.kind == "smoke":
         return 1 if failed else 0
     result = {"format": 1, "date": datetime.date.today().isoformat(), "run": chosen.kind,

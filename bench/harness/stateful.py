@@ -3,6 +3,7 @@ rules, and without any balancer. Everything shares the CPUs of this machine, so 
 
 import json
 import re
+import subprocess
 import sys
 
 from . import dut
@@ -70,18 +71,19 @@ def _through(kind, binaries, seconds):
                 "connection_each": _wrk(net, url, seconds, 32, True)}
 
 
-def run(binaries, seconds, say, kinds=("direct", "af_xdp", "nftables")):
-    """{kind: {"kept_alive": {...}, "connection_each": {...}}}; an error is a text."""
+def run(binaries, seconds, say):
+    """{kind: {"kept_alive": {...}, "connection_each": {...}}}, or {kind: {"failed": text}}."""
     results = {}
-    for kind in kinds:
+    for kind in ("direct", "af_xdp", "nftables"):
         try:
             results[kind] = _through(kind, binaries, seconds)
-        except (lab.LabError, OSError) as error:
+        except (RuntimeError, OSError, subprocess.SubprocessError) as error:
             results[kind] = {"failed": str(error)}
+            say(f"wrk {kind:<10} FAILED: {error}")
+            continue
         say(f"wrk {kind:<10} " + "; ".join(
             f"{name} {r['requests_per_second']:.0f}/s" + (f" p99 {r['p99_ms']:.1f} ms"
                                                           if r["p99_ms"] else "")
             + (f" ({r['errors']})" if r["errors"] else "")
-            for name, r in results[kind].items() if isinstance(r, dict))
-            + results[kind].get("failed", ""))
+            for name, r in results[kind].items()))
     return results

@@ -19,8 +19,7 @@ Moment real_now() {
 
 HealthServer::HealthServer(Options options)
     : options_(std::move(options)),
-      tracker_(options_.tracker, options_.clock()),
-      listening_(options_.healthz, "healthz", options_.warn) {}
+      tracker_(options_.tracker, options_.clock()) {}
 
 HealthServer::~HealthServer() {
   // The thread first: its tick and its handlers use everything else.
@@ -30,7 +29,7 @@ HealthServer::~HealthServer() {
     services = std::move(services_);
   }
   services.reset();
-  server_.reset();
+  http_.reset();
 }
 
 core::Result<std::unique_ptr<HealthServer>> HealthServer::create(Options options) {
@@ -39,32 +38,19 @@ core::Result<std::unique_ptr<HealthServer>> HealthServer::create(Options options
   }
   std::unique_ptr<HealthServer> out(new HealthServer(std::move(options)));
   HealthServer* const self = out.get();
-  {
-    const std::lock_guard lock(out->mutex_);  // the first tick waits until all is set up
-    auto server = HttpServer::create(out->options_.limits, [self] { self->retry_if_due(); });
-    if (!server) {
-      return tl::unexpected(server.error());
-    }
-    out->server_ = std::move(*server);
-    const auto listening = out->try_listen();
-    if (!listening && out->options_.bind_hard_fail) {
-      return tl::unexpected(listening.error());  // lets go of the lock, then ends the thread
-    }
+  const Options& o = out->options_;
+  auto http = ListeningServer::create({.address = o.healthz,
+                                       .name = "healthz",
+                                       .bind_hard_fail = o.bind_hard_fail,
+                                       .limits = o.limits,
+                                       .clock = [self] { return self->now().steady; },
+                                       .warn = o.warn},
+                                      [self](const Request& r) { return self->answer(r); });
+  if (!http) {
+    return tl::unexpected(http.error());
   }
+  out->http_ = std::move(*http);
   return out;
-}
-
-/// Call with the lock held.
-core::Result<void> HealthServer::try_listen() {
-  return listening_.try_all(
-      *server_, [this](const Request& request) { return answer(request); }, now().steady);
-}
-
-void HealthServer::retry_if_due() {
-  const std::lock_guard lock(mutex_);
-  if (listening_.due(now().steady)) {
-    static_cast<void>(try_listen());  // what fails is told by warn and tried again
-  }
 }
 
 Response HealthServer::answer(const Request& request) {
@@ -85,7 +71,7 @@ std::vector<BindFailure> HealthServer::succeeded(DataSource source, std::uint64_
   tracker_.succeeded(source, version, now());
   const std::lock_guard lock(mutex_);
   if (services_ == nullptr) {
-    services_ = std::make_unique<ServiceHealth>(*server_, binds,
+    services_ = std::make_unique<ServiceHealth>(http_->server(), binds,
                                                 [this] { return tracker_.healthy(now()); });
   }
   std::vector<BindFailure> failures = services_->reconcile(ports);
@@ -103,11 +89,6 @@ std::vector<BindFailure> HealthServer::succeeded(DataSource source, std::uint64_
 AnswerCounts HealthServer::counts() const {
   const auto read = [this](std::size_t i) { return counts_[i].load(std::memory_order_relaxed); };
   return {read(0), read(1), read(2), read(3)};
-}
-
-std::vector<std::uint16_t> HealthServer::healthz_ports() const {
-  const std::lock_guard lock(mutex_);
-  return listening_.ports();
 }
 
 }  // namespace sluice::http

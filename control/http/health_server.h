@@ -10,8 +10,7 @@
 
 #include "control/http/bind_address.h"
 #include "control/http/health_tracker.h"
-#include "control/http/http_server.h"
-#include "control/http/listening.h"
+#include "control/http/listening_server.h"
 #include "control/http/service_health.h"
 
 namespace sluice::http {
@@ -65,23 +64,20 @@ class HealthServer {
   [[nodiscard]] HealthStatus status() const { return tracker_.status(now()); }
   [[nodiscard]] AnswerCounts counts() const;
   /// Ports where /healthz listens at present, in the order of the addresses; 0: not yet.
-  [[nodiscard]] std::vector<std::uint16_t> healthz_ports() const;
+  [[nodiscard]] std::vector<std::uint16_t> healthz_ports() const { return http_->ports(); }
 
  private:
   explicit HealthServer(Options options);
   [[nodiscard]] Moment now() const { return options_.clock(); }
   Response answer(const Request& request);
-  core::Result<void> try_listen();
-  void retry_if_due();
 
   const Options options_;
   HealthTracker tracker_;
   std::array<std::atomic<std::uint64_t>, 4> counts_{};  ///< healthz 200, 503, livez 200, 503
-  mutable std::mutex mutex_;                            ///< guards what follows
-  Listening listening_;
-  std::vector<BindFailure> told_;  ///< by the last succeeded()
+  std::mutex mutex_;                                    ///< guards told_ and services_
+  std::vector<BindFailure> told_;                       ///< by the last succeeded()
   /// Ends before what its handlers use; null only while create() runs.
-  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<ListeningServer> http_;
   std::unique_ptr<ServiceHealth> services_;
 };
 

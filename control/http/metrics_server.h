@@ -2,13 +2,12 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/http/bind_address.h"
-#include "control/http/http_server.h"
-#include "control/http/listening.h"
+#include "control/http/listening_server.h"
 #include "dataplane/core/metrics.h"
 
 namespace sluice::http {
@@ -32,23 +31,18 @@ class MetricsServer {
 
   /// Errors: no descriptors; with bind_hard_fail a busy address.
   static core::Result<std::unique_ptr<MetricsServer>> create(Options options);
-  ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
 
   /// In the order of the addresses; 0: not yet.
-  [[nodiscard]] std::vector<std::uint16_t> ports() const;
+  [[nodiscard]] std::vector<std::uint16_t> ports() const { return http_->ports(); }
 
  private:
-  explicit MetricsServer(Options options);
+  explicit MetricsServer(Options options) : options_(std::move(options)) {}
   [[nodiscard]] Response answer(const Request& request) const;
-  core::Result<void> try_listen();
-  void retry_if_due();
 
   const Options options_;
-  mutable std::mutex mutex_;  ///< guards what follows
-  Listening listening_;
-  std::unique_ptr<HttpServer> server_;  ///< ends before what its handlers use
+  std::unique_ptr<ListeningServer> http_;  ///< ends before what its handler uses
 };
 
 }  // namespace sluice::http

@@ -1,16 +1,16 @@
 // Functions of the kernel adapters: section 19.
 #include "kni/iptables/names.h"
 #include "kni/iptables/render.h"
+#include "test/conformance/case_text.h"
 #include "test/conformance/compute_functions.h"
 
 namespace sluice::conformance {
 namespace {
 
 YAML::Node iptables_hash(const YAML::Node& in) {
-  const auto protocol = in["protocol"].as<std::string>() == "UDP" ? core::Protocol::kUdp
-                                                                  : core::Protocol::kTcp;
   YAML::Node out;
-  out["hash"] = kni::ipt::chain_hash(in["name"].as<std::string>(), protocol,
+  out["hash"] = kni::ipt::chain_hash(in["name"].as<std::string>(),
+                                     protocol_of(in["protocol"].as<std::string>()),
                                      in["endpoint"].as<std::string>(""));
   return out;
 }

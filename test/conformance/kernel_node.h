@@ -49,9 +49,6 @@ struct KernelAdapter {
   std::unique_ptr<KernelNode> (*make)(const NodeSetup& setup) = nullptr;
 };
 
-/// Output of a program, and what it complains of; nullopt when it failed.
-[[nodiscard]] std::optional<std::string> output_of(const std::string& command);
-
 /// For what a test cannot go on without.
 template <class T>
 T or_throw(core::Result<T> result) {

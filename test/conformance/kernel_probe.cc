@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "test/conformance/case_text.h"
+
 namespace sluice::conformance {
 namespace {
 
@@ -16,26 +18,11 @@ constexpr std::size_t kReturnsPerEndpoint = 24;
 /// Deviation from the equal share, in standard deviations: one run in ten million.
 constexpr double kMostDeviation = 5.5;
 
-std::string join(const std::set<std::string>& items) {
-  std::string out;
-  for (const std::string& item : items) {
-    out += (out.empty() ? "" : " ") + item;
-  }
-  return "{" + out + "}";
-}
-
 std::string text_of(const SocketName& name) {
   return core::to_string(name.address, name.port);
 }
 
 }  // namespace
-
-core::Protocol protocol_of(const std::string& text) {
-  if (text == "UDP") {
-    return core::Protocol::kUdp;
-  }
-  return text == "SCTP" ? core::Protocol::kSctp : core::Protocol::kTcp;
-}
 
 std::vector<std::string> KernelProbeJudge::judge(const Probe& probe) {
   failures_.clear();

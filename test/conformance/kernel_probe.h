@@ -50,7 +50,4 @@ class KernelProbeJudge {
   std::vector<std::string> failures_;
 };
 
-/// Protocol by its name in a case.
-[[nodiscard]] core::Protocol protocol_of(const std::string& text);
-
 }  // namespace sluice::conformance

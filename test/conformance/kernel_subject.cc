@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <exception>
 #include <future>
 #include <map>
@@ -267,19 +266,6 @@ class KernelSubject : public Subject {
 };
 
 }  // namespace
-
-std::optional<std::string> output_of(const std::string& command) {
-  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) {
-    return std::nullopt;
-  }
-  std::string text;
-  char buffer[4096];
-  for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof(buffer), pipe)) != 0;) {
-    text.append(buffer, n);
-  }
-  return pclose(pipe) == 0 ? std::optional(text) : std::nullopt;
-}
 
 std::unique_ptr<Subject> make_kernel_subject(const KernelAdapter& adapter) {
   return std::make_unique<KernelSubject>(adapter);

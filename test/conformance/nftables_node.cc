@@ -3,8 +3,10 @@
 #include <linux/netfilter/nf_tables.h>
 #include <yaml-cpp/yaml.h>
 
+#include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "kni/conntrack/conntrack_sink.h"
@@ -19,6 +21,20 @@ namespace {
 
 using core::Family;
 using kni::nft::Attributes;
+
+/// Output of a program, and what it complains of; nullopt when it failed.
+std::optional<std::string> output_of(const std::string& command) {
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) {
+    return std::nullopt;
+  }
+  std::string text;
+  char buffer[4096];
+  for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof(buffer), pipe)) != 0;) {
+    text.append(buffer, n);
+  }
+  return pclose(pipe) == 0 ? std::optional(text) : std::nullopt;
+}
 
 /// Chains with their rules and sets with their elements, counted by nft.
 void check_json(const kni::nft::Ruleset& wanted, std::vector<std::string>& failures) {

@@ -62,6 +62,13 @@ class Net(lab.Lab):
                              "--parallel", 1)
         self.before = self.drops()
 
+    def end_loads(self, loads, more_than=0):
+        """Ends loads of start_traffic(): each sent more than so many requests, and none failed."""
+        for load in loads:
+            result = self.stop_traffic(load)
+            assert result["failed"] == 0, result
+            assert result["sent"] > more_than, result
+
     def connections(self, *filters):
         return self.ctl_json("conns", *filters).get("connections", [])
 
@@ -104,8 +111,12 @@ def pytest_runtest_makereport(item):
 def pytest_collection_modifyitems(config, items):
     """A test marked kinds("a", ...) is not one of another kind's."""
     kind = config.getoption("--port-kind")
-    items[:] = [item for item in items
-                if all(kind in mark.args for mark in item.iter_markers("kinds"))]
+    chosen = [item for item in items
+              if all(kind in mark.args for mark in item.iter_markers("kinds"))]
+    others = [item for item in items if item not in chosen]
+    if others:
+        config.hook.pytest_deselected(items=others)
+    items[:] = chosen
 
 
 def pytest_configure(config):

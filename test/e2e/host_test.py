@@ -185,4 +185,4 @@ def test_host_mode_serves_what_begins_on_the_gateway_beside_the_workers(net, hos
     result = net.stop_traffic(beside)
     assert result["failed"] == 0, result
     # A client's packets are the workers' alone: the kernel has not seen one as a Service's.
-    assert net.run("gw", "conntrack", "-L", "-s", front(11), check=False).stdout == ""
+    assert net.run("gw", "conntrack", "-L", "-s", front(11)).stdout == ""

@@ -61,13 +61,6 @@ def start_loads(net):
             net.start_traffic("c2", "http", front(100, 6), 80, "--parallel", 4)]
 
 
-def end_loads(net, loads):
-    for load in loads:
-        result = net.stop_traffic(load)
-        assert result["failed"] == 0, result
-        assert result["sent"] > 200, result
-
-
 def test_scaling_a_hundred_times_under_load_costs_no_request(net):
     start(net)
     loads = start_loads(net)
@@ -76,7 +69,7 @@ def test_scaling_a_hundred_times_under_load_costs_no_request(net):
         put(net, scaled(3 if number % 2 else 20))
         put(net, scaled(10))
 
-    end_loads(net, loads)
+    net.end_loads(loads, more_than=200)
     assert int(sink(net).get("failures", 0)) == 0
 
 
@@ -95,7 +88,7 @@ def test_killed_in_the_middle_of_applies_and_started_again_costs_no_request(net)
         assert rules.strays(endpoints_ever()) == []
         net.start_sluiced(extra=FAST + variant)
 
-    end_loads(net, loads)
+    net.end_loads(loads, more_than=200)
     put(net, scaled(5))
     net.wait(lambda: rules.has_endpoints(5), "the last state is not in force", log=True)
 

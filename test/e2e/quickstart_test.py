@@ -48,6 +48,13 @@ def test_quickstart_says_when_there_is_nothing_to_stop(binaries):
     assert done.returncode == 1 and "nothing runs under slq-none" in done.stderr
 
 
+def test_quickstart_refuses_a_mode_as_a_way_to_its_interfaces(binaries):
+    for kind in ("nftables", "iptables"):
+        done = quickstart(binaries, "--port", kind)
+
+        assert done.returncode == 2 and done.stderr.startswith("conf/quickstart [--mode ")
+
+
 def test_quickstart_fails_when_sluiced_cannot_start(tmp_path):
     broken = tmp_path / "sluiced"
     broken.write_text("#!/bin/sh\necho 'sluiced: broken on purpose' >&2\nexit 3\n")

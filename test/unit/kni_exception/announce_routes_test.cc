@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/unit/kni_exception/namespace.h"
+#include "test/support/namespace_fixture.h"
 
 namespace sluice::kni {
 namespace {
@@ -13,7 +13,7 @@ using testing::Not;
 
 core::IpAddress address(const char* text) { return *core::parse_address(text); }
 
-class AnnounceRoutesTest : public test::NamespaceTest {
+class AnnounceRoutesTest : public sluice::test::NamespaceTest {
  protected:
   void SetUp() override {
     NamespaceTest::SetUp();

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/unit/kni_exception/namespace.h"
+#include "test/support/namespace_fixture.h"
 
 namespace sluice::kni {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class GuardTest : public test::NamespaceTest {
+class GuardTest : public sluice::test::NamespaceTest {
  protected:
   void SetUp() override {
     NamespaceTest::SetUp();

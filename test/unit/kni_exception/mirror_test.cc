@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/unit/kni_exception/namespace.h"
+#include "test/support/namespace_fixture.h"
 
 namespace sluice::kni {
 namespace {
@@ -17,7 +17,7 @@ core::IpAddress address(const char* text) {
   return *core::parse_address(text);
 }
 
-class MirrorTest : public test::NamespaceTest {
+class MirrorTest : public sluice::test::NamespaceTest {
  protected:
   void SetUp() override {
     NamespaceTest::SetUp();

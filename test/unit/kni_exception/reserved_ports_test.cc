@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "test/unit/kni_exception/namespace.h"
+#include "test/support/namespace_fixture.h"
 
 namespace sluice::kni {
 namespace {
 
-class ReservedPortsTest : public test::NamespaceTest {
+class ReservedPortsTest : public sluice::test::NamespaceTest {
  protected:
   static std::string list() { return output("cat /proc/sys/net/ipv4/ip_local_reserved_ports"); }
 };

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -14,6 +13,7 @@
 
 #include "kni/iptables/names.h"
 #include "kni/iptables/restore_text.h"
+#include "test/support/namespace_fixture.h"
 #include "test/support/random_cluster.h"
 #include "test/unit/kni_nftables/fixture.h"
 
@@ -26,14 +26,14 @@ using kni::test::TableSource;
 using testing::HasSubstr;
 using testing::Not;
 
-class IptablesKernel : public testing::TestWithParam<ipt::Variant> {
+class IptablesKernel : public sluice::test::NamespaceTest,
+                       public testing::WithParamInterface<ipt::Variant> {
  protected:
   void SetUp() override {
-    ASSERT_EQ(unshare(CLONE_NEWNET), 0) << "run as root: a network namespace is needed";
+    NamespaceTest::SetUp();
     // The lock of the legacy programs is the machine's; namespaces need not wait for each other.
     const std::string lock = testing::TempDir() + "sluice-xtables-" + std::to_string(getpid());
     ASSERT_EQ(setenv("XTABLES_LOCKFILE", lock.c_str(), 1), 0);
-    ASSERT_EQ(run("ip link set lo up"), 0);
     source_.profile = compile::Profile::kIptables;
     source_.config.node_port_addresses = {};
     fill_small_cluster(source_);
@@ -53,19 +53,10 @@ class IptablesKernel : public testing::TestWithParam<ipt::Variant> {
   static std::string program(Family family, const char* what = "") {
     return std::string(family == Family::kIpv4 ? "iptables-" : "ip6tables-") + name() + what;
   }
-  static int run(const std::string& command) { return std::system(command.c_str()); }
-  static std::string output(const std::string& command) {
-    std::string text;
-    FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r");
-    char buffer[4096];
-    while (pipe != nullptr && std::fgets(buffer, sizeof(buffer), pipe) != nullptr) {
-      text += buffer;
-    }
-    return pipe != nullptr && pclose(pipe) == 0 ? text : "FAILED: " + text;
-  }
   /// Chains and rules without comments, counters and packet numbers.
   static std::string saved(Family family) {
-    return output(program(family, "-save") + " | grep -v '^#' | sed 's/ \\[[0-9:]*\\]$//'");
+    return checked_output(program(family, "-save") +
+                          " | grep -v '^#' | sed 's/ \\[[0-9:]*\\]$//' 2>/dev/null");
   }
   /// What the kernel has is what a first load of `table` makes in an empty namespace.
   void expect_as_loaded_anew(const core::TablePtr& table) {
@@ -161,8 +152,8 @@ TEST_P(IptablesKernel, AChainThatWasTakenAwayIsWrittenAnewAtOnce) {
 
 TEST_P(IptablesKernel, CleanupLeavesWhatWasThereBefore) {
   const std::string iptables = program(Family::kIpv4);
-  ASSERT_EQ(run(iptables + " -N KUBE-FIREWALL; " + iptables + " -A INPUT -j THEIRS 2>/dev/null; " +
-                iptables + " -t nat -N THEIRS; " + iptables + " -t nat -A PREROUTING -j THEIRS"),
+  ASSERT_EQ(run(iptables + " -N KUBE-FIREWALL; " + iptables + " -t nat -N THEIRS; " + iptables +
+                " -t nat -A PREROUTING -j THEIRS"),
             0);
   source_.config.node_port_addresses = {"primary"};  // no rule of ours in KUBE-FIREWALL
   apply(source_.make());

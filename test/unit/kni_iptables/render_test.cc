@@ -1,9 +1,6 @@
 // Tables in, rules and input of iptables-restore out.
 #include "kni/iptables/render.h"
 
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 
@@ -12,6 +9,7 @@
 #include "kni/iptables/names.h"
 #include "kni/iptables/restore_text.h"
 #include "kni/iptables/sync_text.h"
+#include "test/support/golden.h"
 #include "test/support/random_cluster.h"
 #include "test/unit/kni_nftables/fixture.h"
 
@@ -22,21 +20,11 @@ using core::Family;
 using kni::test::on_node;
 using kni::test::TableSource;
 using kni::test::with_name;
+using sluice::test::expect_golden;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-
-/// Compares with a file of test/golden; SLUICE_WRITE_GOLDEN=1 writes it instead.
-void expect_golden(const std::string& text, const std::string& name) {
-  const std::string path = std::string(SLUICE_GOLDEN) + "/iptables/" + name;
-  if (std::getenv("SLUICE_WRITE_GOLDEN") != nullptr) {
-    std::ofstream(path) << text;
-  }
-  std::ifstream file(path);
-  const std::string wanted{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(text, wanted) << path;
-}
 
 struct IptablesSource : TableSource {
   IptablesSource() {
@@ -75,8 +63,9 @@ TEST(IptablesRender, BesideWorkersOnlyWhatBeginsOnTheHostIsSeenAndTheirPortsAreK
 
 TEST(IptablesRender, OneOfEachKind) {
   IptablesSource source;
-  expect_golden(all_text(rules_of(source)), "small-v4.rules");
-  expect_golden(all_text(rules_of(source, Family::kIpv6)), "small-v6.rules");
+  expect_golden(all_text(rules_of(source)), SLUICE_GOLDEN "/iptables/small-v4.rules");
+  expect_golden(all_text(rules_of(source, Family::kIpv6)),
+                SLUICE_GOLDEN "/iptables/small-v6.rules");
 }
 
 TEST(IptablesRender, EveryNodeSettingThatRulesFollow) {
@@ -86,7 +75,7 @@ TEST(IptablesRender, EveryNodeSettingThatRulesFollow) {
   source.config.node_port_addresses = {"primary"};
   source.config.masquerade_bit = 3;
   expect_golden(all_text(rules_of(source, Family::kIpv4, {false, false, false, ""})),
-                "prefix-primary-v4.rules");
+                SLUICE_GOLDEN "/iptables/prefix-primary-v4.rules");
   source.config.masquerade_all = true;
   EXPECT_THAT(all_text(rules_of(source)), HasSubstr("-d 10.43.0.10 --dport 80 -j KUBE-MARK-MASQ"));
 }

@@ -134,4 +134,18 @@ inline void fill_small_cluster(TableSource& source) {
   source.put(on_node(six_slice, 0, 1));
 }
 
+/// Beside "sticky" of the small cluster "other", with affinity and the same endpoints.
+inline void add_second_sticky(TableSource& source) {
+  model::Service other = source.state.services[{"default", "sticky"}];
+  other.name.name = "other";
+  other.cluster_ip = "10.43.0.20";
+  other.cluster_ips = {"10.43.0.20"};
+  other.ports[0].node_port = 30090;
+  source.put(other);
+  model::EndpointSlice slice = source.state.slices[{"default", "sticky-a"}];
+  slice.name.name = "other-a";
+  slice.labels["kubernetes.io/service-name"] = "other";
+  source.put(slice);
+}
+
 }  // namespace sluice::kni::test

@@ -2,11 +2,8 @@
 #include "kni/nftables/nftables_sink.h"
 
 #include <linux/netlink.h>
-#include <sched.h>
 #include <sys/socket.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -14,6 +11,7 @@
 #include "kni/nftables/encode.h"
 #include "kni/nftables/kernel.h"
 #include "kni/nftables/plan.h"
+#include "test/support/namespace_fixture.h"
 #include "test/support/random_cluster.h"
 #include "test/support/refused_call.h"
 #include "test/unit/kni_nftables/fixture.h"
@@ -27,10 +25,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-class NftablesKernel : public testing::Test {
+class NftablesKernel : public sluice::test::NamespaceTest {
  protected:
   void SetUp() override {
-    ASSERT_EQ(unshare(CLONE_NEWNET), 0) << "run as root: a network namespace is needed";
+    NamespaceTest::SetUp();
     auto kernel = nft::open_kernel();
     ASSERT_TRUE(kernel) << kernel.error().message;
     sink_ = make_sink(std::move(*kernel));
@@ -46,15 +44,9 @@ class NftablesKernel : public testing::Test {
     return std::make_unique<NftablesSink>(std::move(kernel), std::move(options));
   }
 
-  static int run(const std::string& command) { return std::system(command.c_str()); }
+  /// With what nft complains of.
   static std::string output(const std::string& command) {
-    std::string text;
-    FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-    char buffer[4096];
-    while (pipe != nullptr && std::fgets(buffer, sizeof(buffer), pipe) != nullptr) {
-      text += buffer;
-    }
-    return pipe != nullptr && pclose(pipe) == 0 ? text : "FAILED: " + text;
+    return checked_output(command + " 2>&1");
   }
 
   /// What the kernel has differs in nothing from what `table` means.
@@ -177,16 +169,7 @@ TEST_F(NftablesKernel, RulesBesideWorkersListAndLoadAgain) {
 TEST_F(NftablesKernel, WhatAServiceRemembersGoesWithItsAffinityAndNothingElse) {
   TableSource source;
   fill_small_cluster(source);
-  model::Service other = source.state.services[{"default", "sticky"}];
-  other.name.name = "other";
-  other.cluster_ip = "10.43.0.20";
-  other.cluster_ips = {"10.43.0.20"};
-  other.ports[0].node_port = 30090;
-  source.put(other);
-  model::EndpointSlice slice = source.state.slices[{"default", "sticky-a"}];
-  slice.name.name = "other-a";
-  slice.labels["kubernetes.io/service-name"] = "other";
-  source.put(slice);
+  add_second_sticky(source);
   const auto both = source.make();
   apply(both);
   const nft::Memories numbers = nft::render(*both).memories;

@@ -1,8 +1,5 @@
 #include "kni/nftables/render.h"
 
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -11,6 +8,7 @@
 #include "kni/nftables/ruleset_text.h"
 #include "kni/nftables/service.h"
 #include "kni/nftables/slots.h"
+#include "test/support/golden.h"
 #include "test/support/random_cluster.h"
 #include "test/unit/kni_nftables/fixture.h"
 
@@ -18,18 +16,16 @@ namespace sluice::kni::nft {
 namespace {
 
 using kni::test::TableSource;
+using sluice::test::expect_golden;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Compares with a file of test/golden; SLUICE_WRITE_GOLDEN=1 writes it instead.
-void expect_golden(const std::string& text, const std::string& name) {
-  const std::string path = std::string(SLUICE_GOLDEN) + "/nftables/" + name;
-  if (std::getenv("SLUICE_WRITE_GOLDEN") != nullptr) {
-    std::ofstream(path) << text;
-  }
-  std::ifstream file(path);
-  const std::string wanted{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(text, wanted) << path;
+/// The small cluster with an annotation at "web".
+TableSource web_with(const std::string& annotation, const std::string& value) {
+  TableSource source;
+  fill_small_cluster(source);
+  source.state.services[{"default", "web"}].annotations[annotation] = value;
+  return source;
 }
 
 core::ServiceSlot slot_of(const core::ForwardingTable& table, const std::string& name) {
@@ -46,8 +42,8 @@ TEST(Render, OneOfEachKind) {
   TableSource source;
   fill_small_cluster(source);
   const Rendered rendered = render(*source.make());
-  expect_golden(ruleset_text(rendered.rulesets.v4), "small-v4.nft");
-  expect_golden(ruleset_text(rendered.rulesets.v6), "small-v6.nft");
+  expect_golden(ruleset_text(rendered.rulesets.v4), SLUICE_GOLDEN "/nftables/small-v4.nft");
+  expect_golden(ruleset_text(rendered.rulesets.v6), SLUICE_GOLDEN "/nftables/small-v6.nft");
   EXPECT_TRUE(rendered.unsupported.empty());
 }
 
@@ -58,7 +54,8 @@ TEST(Render, EveryNodeSettingThatRulesFollow) {
   source.config.node_port_addresses = {"0.0.0.0/0", "::/0"};
   source.config.masquerade_bit = 3;
   fill_small_cluster(source);
-  expect_golden(ruleset_text(render(*source.make()).rulesets.v4), "prefix-match-all-v4.nft");
+  expect_golden(ruleset_text(render(*source.make()).rulesets.v4),
+                SLUICE_GOLDEN "/nftables/prefix-match-all-v4.nft");
   source.config.masquerade_all = true;
   EXPECT_THAT(ruleset_text(render(*source.make()).rulesets.v6),
               HasSubstr("ip6 daddr @cluster-ips meta mark set meta mark | 0x00000008\n"));
@@ -72,9 +69,7 @@ TEST(Render, ASlotIsWhatTheKernelComputes) {
 }
 
 TEST(Render, SchedulersTheKernelCannotDoAreReportedPerService) {
-  TableSource source;
-  fill_small_cluster(source);
-  source.state.services[{"default", "web"}].annotations["sluice.dev/scheduler"] = "rr";
+  TableSource source = web_with("sluice.dev/scheduler", "rr");
   const auto table = source.make();
   const ServicePieces pieces = render_service(*table, slot_of(*table, "default/web"));
   ASSERT_EQ(pieces.unsupported.size(), 1u);
@@ -125,9 +120,7 @@ TEST(Render, AServiceWhoseEndpointsAreOfTheOtherFamilyIsRefusedAndPutsNoAddressO
 }
 
 TEST(Render, FrontendsThatAModeCannotServeAreRefusedAndNotPassed) {
-  TableSource source;
-  fill_small_cluster(source);
-  source.state.services[{"default", "web"}].annotations["sluice.dev/forwarding-mode"] = "dr";
+  TableSource source = web_with("sluice.dev/forwarding-mode", "dr");
   const auto table = source.make();
   const ServicePieces pieces = render_service(*table, slot_of(*table, "default/web"));
   EXPECT_EQ(count_in(pieces, names::kServiceIps), 1u);  // the cluster IP
@@ -222,10 +215,7 @@ TEST(Slots, MaglevDoesNotDependOnTheOrderOfTheListAndTakesTheSizeThatIsAskedFor)
 }
 
 TEST(Render, MhHashesTheSourceAndWithItsFlagThePort) {
-  TableSource source;
-  fill_small_cluster(source);
-  auto& annotations = source.state.services[{"default", "web"}].annotations;
-  annotations["sluice.dev/scheduler"] = "mh";
+  TableSource source = web_with("sluice.dev/scheduler", "mh");
   const auto table = source.make();
   const ServicePieces pieces = render_service(*table, slot_of(*table, "default/web"));
   EXPECT_TRUE(pieces.unsupported.empty());
@@ -235,7 +225,7 @@ TEST(Render, MhHashesTheSourceAndWithItsFlagThePort) {
   EXPECT_EQ(rule_text(core::Family::kIpv4, rules.chains.at(chain).rules[0]),
             "dnat ip to ip daddr . meta l4proto . th dport . jhash ip saddr mod 1021 seed "
             "0x51c1ce00 map @svc-eps");
-  annotations["sluice.dev/scheduler-flags"] = "mh-port";
+  source.state.services[{"default", "web"}].annotations["sluice.dev/scheduler-flags"] = "mh-port";
   const Ruleset with_port = render(*source.make()).rulesets.v4;
   ASSERT_TRUE(with_port.chains.contains("ct-" + std::to_string(kMaglevSlots)));
   EXPECT_THAT(ruleset_text(with_port), HasSubstr("jhash ip saddr . th sport mod 1021 seed"));

@@ -172,16 +172,7 @@ TEST_F(NftablesSinkTest, WithoutAChangeNothingIsSent) {
 
 // switching affinity off and on again begins anew; other Services keep what they remember.
 TEST_F(NftablesSinkTest, WhatAServiceRemembersGoesWithItsAffinity) {
-  model::Service other = source_.state.services[{"default", "sticky"}];
-  other.name.name = "other";
-  other.cluster_ip = "10.43.0.20";
-  other.cluster_ips = {"10.43.0.20"};
-  other.ports[0].node_port = 30090;
-  source_.put(other);
-  model::EndpointSlice slice = source_.state.slices[{"default", "sticky-a"}];
-  slice.name.name = "other-a";
-  slice.labels["kubernetes.io/service-name"] = "other";
-  source_.put(slice);
+  add_second_sticky(source_);
   const auto both = source_.make();
   ASSERT_TRUE(sink_.apply(both));
   const nft::Memories all = nft::render(*both).memories;

@@ -163,12 +163,7 @@ TEST_F(DirectReturnTest, AnEndpointThatLeavesTheLinkIsLostByCount) {
 
 TEST_F(DirectReturnTest, AnErrorAboutAnAnswerReachesTheBackendAsItIs) {
   const std::string backend = PacketView(through(tcp4(kClient, kVip, 40000, 80, kSyn))).eth_dst();
-  const Bytes error = PacketBuilder()
-                          .eth()
-                          .ipv4("198.51.100.1", kVip)
-                          .icmp(3, 4, 1400)
-                          .quote(tcp4(kVip, kClient, 80, 40000, kAck), 28)
-                          .build();
+  const Bytes error = too_big_answer(kClient, 40000);
   const Bytes out = through(error);
   EXPECT_EQ(behind_ethernet(out), behind_ethernet(error));
   EXPECT_EQ(PacketView(out).eth_dst(), backend);
@@ -293,12 +288,7 @@ TEST_F(FullDirectReturnTest, PiecesOfAHashedDatagramNeedNoEntryEither) {
 }
 
 TEST_F(FullDirectReturnTest, AnErrorAboutAnAnswerFindsTheBackendOfAHashedFlow) {
-  const Bytes error = PacketBuilder()
-                          .eth()
-                          .ipv4("198.51.100.1", kVip)
-                          .icmp(3, 4, 1400)
-                          .quote(tcp4(kVip, kClient2, 80, 1, kAck), 28)
-                          .build();
+  const Bytes error = too_big_answer(kClient2, 1);
   EXPECT_TRUE(through(error).empty());  // rr: such a flow has an entry or is not ours
   EXPECT_EQ(count(Counter::kHostIcmp), 1u);
   schedule_by(core::SchedulerKind::kMh, ForwardingMode::kDr);

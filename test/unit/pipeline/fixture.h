@@ -39,6 +39,15 @@ inline Bytes udp6(const std::string& src, const std::string& dst, std::uint16_t 
                   std::uint16_t dport) {
   return PacketBuilder().eth().ipv6(src, dst).udp(sport, dport).payload(20).build();
 }
+/// A router's "fragmentation needed" about an answer of the VIP's port 80 to that client.
+inline Bytes too_big_answer(const std::string& client, std::uint16_t port) {
+  return PacketBuilder()
+      .eth()
+      .ipv4("198.51.100.1", kVip)
+      .icmp(3, 4, 1400)
+      .quote(tcp4(kVip, client, 80, port, core::kTcpAck), 28)
+      .build();
+}
 
 /// "tcp a:1 > b:2" of each frame; a wrong checksum is appended, so that no test overlooks one.
 inline std::vector<std::string> flows(const std::vector<SentFrame>& frames) {

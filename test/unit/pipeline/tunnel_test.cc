@@ -323,12 +323,7 @@ TEST_F(TunnelTest, ErrorsAboutAHashedFlowWithoutAnEntryTeachAndAreTold) {
   EXPECT_EQ(PacketView(told).flow(), "icmp 192.0.2.11 > 198.51.100.7");
   EXPECT_EQ(PacketView(told).icmp_rest(), 1380u);
   EXPECT_EQ(PacketView(through(big4(1381))).icmp_rest(), 1380u);
-  const Bytes about_answer = PacketBuilder()
-                                 .eth()
-                                 .ipv4("198.51.100.1", kVip)
-                                 .icmp(3, 4, 1400)
-                                 .quote(tcp4(kVip, kClient, 80, 40000, kAck), 28)
-                                 .build();
+  const Bytes about_answer = too_big_answer(kClient, 40000);
   expect_tunnelled(through(about_answer), about_answer, "192.0.2.11", kRemote4);
   EXPECT_EQ(count(Counter::kIcmpUntouched), 1u);
   EXPECT_EQ(group_.connections(), 0u);
@@ -350,12 +345,7 @@ TEST_F(TunnelTest, AnUnreachableBackendIsToldAsAnUnreachableHost) {
 
 TEST_F(TunnelTest, AnErrorAboutAnAnswerTravelsThroughTheTunnel) {
   through(tcp4(kClient, kVip, 40000, 80, kSyn));
-  const Bytes error = PacketBuilder()
-                          .eth()
-                          .ipv4("198.51.100.1", kVip)
-                          .icmp(3, 4, 1400)
-                          .quote(tcp4(kVip, kClient, 80, 40000, kAck), 28)
-                          .build();
+  const Bytes error = too_big_answer(kClient, 40000);
   expect_tunnelled(through(error), error, "192.0.2.11", kRemote4);
 }
 
