@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dataplane/core/fwd/unsupported.h"
+
 namespace sluice::kni {
 
 using core::Error;
@@ -71,13 +73,14 @@ Result<core::ApplyReport> IptablesSink::apply(const core::TablePtr& table) {
 /// All that holds now; a line that is new is told.
 std::vector<core::Unsupported> IptablesSink::unsupported(const core::ForwardingTable& table) {
   std::vector<core::Unsupported> out;
+  const core::Capabilities can = capabilities();
   std::set<std::pair<std::string, std::string>> now;
   for (std::uint32_t i = 0; i < table.slot_limit(); ++i) {
     const core::ServicePort* service = table.service(static_cast<core::ServiceSlot>(i));
     if (service == nullptr) {
       continue;
     }
-    std::vector<core::Unsupported> lines = ipt::unsupported_of(*service);
+    std::vector<core::Unsupported> lines = core::unsupported_of(*service, can);
     if (family(service->family) == nullptr) {
       lines.push_back(
           {service->name, "not served: " + why_not_[service->family == Family::kIpv4 ? 0 : 1]});
