@@ -8,7 +8,6 @@
 
 #include "control/daemon_parts.h"
 #include "kni/iptables/iptables_sink.h"
-#include "kni/nftables/encode.h"
 #include "kni/nftables/nftables_sink.h"
 #include "kni/takeover/iptables_rules.h"
 #include "kni/takeover/process.h"
@@ -80,19 +79,7 @@ core::Result<void> remove_nftables_tables(const std::vector<std::string>& names)
   if (!kernel) {
     return {};  // without nftables there are none
   }
-  kni::nft::Batch batch(std::nullopt);
-  for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
-    for (const std::string& name : names) {
-      kni::nft::encode_table(batch, family, name);  // so that there is one to remove
-      kni::nft::encode_table_end(batch, family, name);
-    }
-  }
-  batch.finish();
-  const kni::nft::CommitResult result = (*kernel)->commit(batch);
-  if (result.error != 0) {
-    return tl::make_unexpected(core::Error{kni::nft::describe(result)});
-  }
-  return {};
+  return kni::remove_tables(**kernel, names);
 }
 
 /// What else would go on translating beside mode iptables: what we made in mode nftables (SY-12), and

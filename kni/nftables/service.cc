@@ -4,6 +4,7 @@
 #include <cctype>
 #include <functional>
 #include <iterator>
+#include <unordered_set>
 
 #include "dataplane/core/fwd/text.h"
 #include "dataplane/core/fwd/unsupported.h"
@@ -299,9 +300,10 @@ void Writer::add_affinity() {
 /// Endpoints of one Service never share a number. Two Services may, once in 2^32: then a source
 /// that is new to one of them begins at the endpoint that it was remembered for by the other.
 void Writer::number_memories() {
+  std::unordered_set<std::uint32_t> taken;
   for (const EndpointIndex i : s_.all_reachable) {
     std::uint32_t number = number_of(object_name(s_, s_.endpoint(i)));
-    while (std::find(out_.memories.begin(), out_.memories.end(), number) != out_.memories.end()) {
+    while (!taken.insert(number).second) {
       ++number;
     }
     memory_[i] = number;
