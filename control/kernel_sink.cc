@@ -8,8 +8,8 @@
 
 #include "control/daemon_parts.h"
 #include "kni/iptables/iptables_sink.h"
+#include "kni/iptables/kube_proxy.h"
 #include "kni/nftables/nftables_sink.h"
-#include "kni/takeover/iptables_rules.h"
 #include "kni/takeover/process.h"
 #include "kni/takeover/take_over_sink.h"
 
@@ -82,24 +82,30 @@ core::Result<void> remove_nftables_tables(const std::vector<std::string>& names)
   return kni::remove_tables(**kernel, names);
 }
 
-/// What else would go on translating beside mode iptables: what we made in mode nftables (SY-12), and
-/// when it is taken over from kube-proxy its nftables tables and the other variant's chains.
+core::Result<void> remove_kube_proxy_rules(const std::vector<std::string>& kept) {
+  const auto runner = kni::ipt::make_runner(nullptr, told_to_end);
+  return kni::remove_kube_proxy_rules(*runner, kept);
+}
+
+/// What else would go on translating beside mode iptables: what we made in mode nftables (SY-12),
+/// and when it is taken over from kube-proxy its nftables tables and the other variant's chains.
 core::Result<void> remove_others_of_iptables(TakeOver take_over,
                                              const std::vector<std::string>& kept) {
   if (take_over != TakeOver::kKubeProxy) {
     return remove_nftables_tables({kni::nft::kTable});
   }
   core::Result<void> tables = remove_nftables_tables({kni::nft::kTable, kKubeProxy});
-  core::Result<void> rules = kni::remove_kube_proxy_rules(kept);
+  core::Result<void> rules = remove_kube_proxy_rules(kept);
   return tables ? rules : tables;
 }
 
-/// Mode nftables cannot tell kube-proxy's chains from those of an earlier mode iptables: it says that
-/// they are there and what removes them.
+/// Mode nftables cannot tell kube-proxy's chains from those of an earlier mode iptables: it says
+/// that they are there and what removes them.
 void warn_of_iptables_chains() {
   const auto runner = kni::ipt::make_runner(nullptr, told_to_end);
   for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
-    if (!kni::ipt::programs_with_our_chains(*runner, family).programs.empty()) {
+    const auto there = kni::ipt::programs_that(*runner, family, &kni::ipt::Present::has_ours);
+    if (!there.programs.empty()) {
       warn_line(
           "iptables has chains KUBE-*, which translate beside our rules: --take-over kube-proxy or "
           "--cleanup --mode iptables removes them");
@@ -148,7 +154,7 @@ core::Result<KernelSink> make_nftables_adapter(const KernelSinkOptions& options)
   out.sink = std::move(*nftables);
   if (take_over) {
     out.sink = std::make_unique<kni::TakeOverSink>(
-        std::move(out.sink), [] { return kni::remove_kube_proxy_rules({}); }, warn_line);
+        std::move(out.sink), [] { return remove_kube_proxy_rules({}); }, warn_line);
   } else {
     warn_of_iptables_chains();
   }

@@ -1,7 +1,5 @@
 #include "kni/iptables/iptables_sink.h"
 
-#include <algorithm>
-
 #include "dataplane/core/fwd/unsupported.h"
 
 namespace sluice::kni {
@@ -139,31 +137,14 @@ Result<void> IptablesSink::cleanup() {
 }
 
 Result<void> clean_up_iptables(ipt::Runner& runner) {
-  std::string errors;
-  const auto fail = [&](const std::string& line) { errors += (errors.empty() ? "" : "; ") + line; };
-  for (const Family family : kFamilies) {
-    const ipt::ProgramsThere there = ipt::programs_with_our_chains(runner, family);
-    std::for_each(there.errors.begin(), there.errors.end(), fail);
-    for (const ipt::Programs& programs : there.programs) {
-      const auto present = ipt::read_present(runner, programs);
-      if (!present) {
-        fail(present.error().message);
-        continue;
-      }
-      const std::string text = ipt::write_cleanup(*present);
-      const ipt::Command command = programs.restore(text);
-      const auto done = runner.run(command, nullptr);
-      if (!done) {
-        fail(done.error().message);
-      } else if (!done->good()) {
-        fail(ipt::describe(command, *done));
-      }
+  const auto cleanup_of = [&](const ipt::Programs& programs) -> Result<std::string> {
+    const auto present = ipt::read_present(runner, programs);
+    if (!present) {
+      return tl::make_unexpected(present.error());
     }
-  }
-  if (!errors.empty()) {
-    return tl::make_unexpected(Error{errors});
-  }
-  return {};
+    return ipt::write_cleanup(*present);
+  };
+  return ipt::restore_all_that(runner, &ipt::Present::has_ours, cleanup_of);
 }
 
 }  // namespace sluice::kni
