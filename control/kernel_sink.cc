@@ -114,7 +114,13 @@ void warn_of_iptables_chains() {
   }
 }
 
-core::Result<KernelSink> make_iptables_adapter(const KernelSinkOptions& options) {
+/// An adapter, and what it counts.
+struct Adapter {
+  std::unique_ptr<core::TableSink> sink;
+  const core::MetricSource* metrics = nullptr;  ///< lives as long as `sink`
+};
+
+core::Result<Adapter> make_iptables_adapter(const KernelSinkOptions& options) {
   if (auto stopped = refuse_running("mode iptables writes the chains of"); !stopped) {
     return tl::make_unexpected(stopped.error());
   }
@@ -122,7 +128,7 @@ core::Result<KernelSink> make_iptables_adapter(const KernelSinkOptions& options)
   if (!iptables) {
     return tl::make_unexpected(iptables.error());
   }
-  KernelSink out;
+  Adapter out;
   out.metrics = iptables->get();
   std::vector<std::string> kept;
   for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
@@ -130,15 +136,14 @@ core::Result<KernelSink> make_iptables_adapter(const KernelSinkOptions& options)
       kept.push_back(sync->programs().variant_name());
     }
   }
-  out.sink = std::move(*iptables);
   out.sink = std::make_unique<kni::TakeOverSink>(
-      std::move(out.sink),
+      std::move(*iptables),
       [kept, take_over = options.take_over] { return remove_others_of_iptables(take_over, kept); },
       warn_line);
   return out;
 }
 
-core::Result<KernelSink> make_nftables_adapter(const KernelSinkOptions& options) {
+core::Result<Adapter> make_nftables_adapter(const KernelSinkOptions& options) {
   const bool take_over = options.take_over == TakeOver::kKubeProxy;
   if (take_over) {
     if (auto stopped = refuse_running("--take-over"); !stopped) {
@@ -149,7 +154,7 @@ core::Result<KernelSink> make_nftables_adapter(const KernelSinkOptions& options)
   if (!nftables) {
     return tl::make_unexpected(nftables.error());
   }
-  KernelSink out;
+  Adapter out;
   out.metrics = nftables->get();
   out.sink = std::move(*nftables);
   if (take_over) {
@@ -163,9 +168,22 @@ core::Result<KernelSink> make_nftables_adapter(const KernelSinkOptions& options)
 
 }  // namespace
 
-core::Result<KernelSink> make_kernel_sink(conf::Mode mode, const KernelSinkOptions& options) {
-  return mode == conf::Mode::kIptables ? make_iptables_adapter(options)
-                                       : make_nftables_adapter(options);
+core::Result<KernelSink> KernelSink::open(conf::Mode mode, const KernelSinkOptions& options) {
+  auto adapter = mode == conf::Mode::kIptables ? make_iptables_adapter(options)
+                                               : make_nftables_adapter(options);
+  if (!adapter) {
+    return tl::make_unexpected(adapter.error());
+  }
+  auto conntrack = kni::open_conntrack();
+  if (!conntrack) {
+    return tl::make_unexpected(conntrack.error());
+  }
+  KernelSink out;
+  out.adapter_ = std::move(adapter->sink);
+  out.with_conntrack_ =
+      std::make_unique<kni::ConntrackSink>(*out.adapter_, std::move(*conntrack), warn_line);
+  out.metrics_ = {adapter->metrics, out.with_conntrack_.get()};
+  return out;
 }
 
 core::Result<void> clean_up_kernel(conf::Mode mode) {
