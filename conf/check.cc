@@ -62,8 +62,8 @@ void check_node(Section& top, const NodeSection& node) {
 void check_snat(Section& top, const Config& config) {
   constexpr std::uint32_t kBlock = 512;
   const SnatConfig& snat = config.snat;
-  const std::uint32_t first = snat.first_port.value_or(snat.addresses.empty() ? 40960 : 1024);
-  const std::uint32_t last = snat.last_port.value_or(65535);
+  const std::uint32_t first = snat.first();
+  const std::uint32_t last = snat.last();
   const std::uint32_t begin = (first + kBlock - 1) / kBlock;
   const std::uint32_t end = (last + 1) / kBlock;
   const std::uint32_t blocks = end > begin ? end - begin : 0;
@@ -84,9 +84,8 @@ void check_host_mode(Section& top, const Config& config) {
     top.fail("host-mode", "none is expected in a kernel mode, which has the host's own traffic");
     return;
   }
-  const std::uint32_t first = config.snat.first_port.value_or(40960);
-  const std::uint32_t last = config.snat.last_port.value_or(65535);
-  if (config.snat.addresses.empty() && first < 1024 + kLeast && last > 65535 - kLeast) {
+  const SnatConfig& snat = config.snat;
+  if (snat.addresses.empty() && snat.first() < 1024 + kLeast && snat.last() > 65535 - kLeast) {
     top.fail("host-mode", "snat's ports leave none of the node's address to the host; " +
                               std::to_string(kLeast) + " below or above them are expected");
   }
@@ -100,7 +99,8 @@ void check_ipip(Section& top, const IpipConfig& ipip) {
     } else if (prefix.address().is_multicast() || prefix.address().is_loopback() ||
                prefix.length() < 8) {
       top.fail("ipip", "sources: " + core::to_string(prefix) +
-                           " cannot be source addresses; a prefix that routes back here is expected");
+                           " cannot be source addresses; a prefix that routes back here is "
+                           "expected");
     }
   }
 }

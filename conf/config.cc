@@ -1,16 +1,21 @@
 #include "conf/config.h"
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "conf/loader.h"
 #include "control/http/bind_address.h"
 
 namespace sluice::conf {
 namespace {
+
+constexpr std::array<std::pair<const char*, Mode>, 3> kModes = {
+    {{"dpdk", Mode::kDpdk}, {"nftables", Mode::kNftables}, {"iptables", Mode::kIptables}}};
 
 void read_mode(Section& top, std::optional<Mode> given, Mode& mode) {
   std::string word = "dpdk";
@@ -314,26 +319,19 @@ core::Result<Config> parse_noting_absent(std::string_view text, const std::strin
 }
 
 const char* name_of(Mode mode) noexcept {
-  switch (mode) {
-    case Mode::kNftables:
-      return "nftables";
-    case Mode::kIptables:
-      return "iptables";
-    case Mode::kDpdk:
-      break;
+  for (const auto& [name, named] : kModes) {
+    if (named == mode) {
+      return name;
+    }
   }
-  return "dpdk";
+  return kModes.front().first;
 }
 
 core::Result<Mode> parse_mode(std::string_view word) {
-  if (word == "dpdk") {
-    return Mode::kDpdk;
-  }
-  if (word == "nftables") {
-    return Mode::kNftables;
-  }
-  if (word == "iptables") {
-    return Mode::kIptables;
+  for (const auto& [name, mode] : kModes) {
+    if (word == name) {
+      return mode;
+    }
   }
   for (const char* kernel : {"ipvs", "kernelspace"}) {
     if (word == kernel) {
@@ -342,7 +340,8 @@ core::Result<Mode> parse_mode(std::string_view word) {
     }
   }
   return tl::make_unexpected(
-      core::Error{"dpdk, nftables or iptables is expected, not \"" + std::string(word.substr(0, 60)) + "\""});
+      core::Error{"dpdk, nftables or iptables is expected, not \"" +
+                  std::string(word.substr(0, 60)) + "\""});
 }
 
 core::Result<Config> parse(std::string_view text, const std::string& file,

@@ -128,8 +128,14 @@ struct NodeSection {
 
 struct SnatConfig {
   std::vector<core::IpAddress> addresses;   ///< empty: the node's address
-  std::optional<std::uint16_t> first_port;  ///< empty: 1024 with own addresses, else 40960
+  std::optional<std::uint16_t> first_port;  ///< empty: 1024 with own addresses; else
+                                            ///< 40960, above what hosts use by default
   std::optional<std::uint16_t> last_port;   ///< empty: 65535
+  /// The ports as meant.
+  [[nodiscard]] std::uint16_t first() const noexcept {
+    return first_port.value_or(addresses.empty() ? 40960 : 1024);
+  }
+  [[nodiscard]] std::uint16_t last() const noexcept { return last_port.value_or(65535); }
   bool operator==(const SnatConfig&) const = default;
 };
 

@@ -1,6 +1,7 @@
 // Mode dpdk: workers, taps, publisher, health, server.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,7 +16,6 @@
 #include "control/metrics_side.h"
 #include "dataplane/dpdk/tap.h"
 #include "dataplane/dpdk/worker_group.h"
-#include "kni/conntrack/conntrack_sink.h"
 #include "kni/exception/guard.h"
 #include "kni/exception/interface_setup.h"
 
@@ -52,46 +52,33 @@ core::Result<std::unique_ptr<dpdk::WorkerGroup>> make_group(const conf::Config& 
   return dpdk::WorkerGroup::create(std::move(settings));
 }
 
-/// Kernel rules for what begins on the host (host-mode), with their conntrack.
-struct HostRules {
-  KernelSink adapter;
-  std::unique_ptr<kni::ConntrackSink> sink;  ///< null: no host-mode
-
-  [[nodiscard]] std::vector<const core::MetricSource*> metrics() const {
-    return sink == nullptr ? std::vector<const core::MetricSource*>{}
-                           : std::vector<const core::MetricSource*>{adapter.metrics, sink.get()};
-  }
-};
-
-core::Result<HostRules> make_host_rules(const conf::Config& config, TakeOver take_over) {
-  HostRules rules;
+/// Kernel rules for what begins on the host (host-mode); nothing: no host-mode.
+core::Result<std::optional<KernelSink>> open_host_rules(const conf::Config& config,
+                                                        TakeOver take_over) {
   if (!config.host_mode) {
-    return take_over == TakeOver::kNothing
-               ? core::Result<HostRules>(std::move(rules))
-               : tl::make_unexpected(core::Error{
-                     "--take-over: a kernel mode is expected, as mode or as host-mode"});
+    if (take_over != TakeOver::kNothing) {
+      return tl::make_unexpected(
+          core::Error{"--take-over: a kernel mode is expected, as mode or as host-mode"});
+    }
+    return std::nullopt;
   }
-  auto adapter = make_kernel_sink(*config.host_mode,
-                                  {config.sync_period, take_over, config.iptables,
-                                   dpdk::tap_name("")});
-  if (!adapter) {
-    return tl::make_unexpected(adapter.error());
+  auto kernel = KernelSink::open(
+      *config.host_mode, {config.sync_period, take_over, config.iptables, dpdk::tap_name("")});
+  if (!kernel) {
+    return tl::make_unexpected(kernel.error());
   }
-  auto conntrack = kni::open_conntrack();
-  if (!conntrack) {
-    return tl::make_unexpected(conntrack.error());
-  }
-  rules.adapter = std::move(*adapter);
-  rules.sink = std::make_unique<kni::ConntrackSink>(*rules.adapter.sink, std::move(*conntrack),
-                                                    warn_line);
-  return rules;
+  return std::optional(std::move(*kernel));
+}
+
+std::vector<const core::MetricSource*> metrics_of(const std::optional<KernelSink>& host) {
+  return host ? host->metrics() : std::vector<const core::MetricSource*>{};
 }
 
 std::vector<publish::SinkSlot> sink_slots(const conf::Config& config, core::TableSink& workers,
-                                          core::TableSink* host) {
+                                          std::optional<KernelSink>& host) {
   std::vector<publish::SinkSlot> slots = {{.sink = &workers, .sync_period = config.sync_period}};
-  if (host != nullptr) {
-    slots.push_back(kernel_slot(config, *host));
+  if (host) {
+    slots.push_back(kernel_slot(config, host->sink()));
   }
   return slots;
 }
@@ -107,7 +94,7 @@ core::Result<void> serve_dpdk(const conf::Config& config, TakeOver take_over) {
     return tl::make_unexpected(claim.error());
   }
   // Before the group, which takes the interfaces: it may wait for a restore of an earlier daemon.
-  auto host_rules = make_host_rules(config, take_over);
+  auto host_rules = open_host_rules(config, take_over);
   if (!host_rules) {
     return tl::make_unexpected(host_rules.error());
   }
@@ -116,7 +103,7 @@ core::Result<void> serve_dpdk(const conf::Config& config, TakeOver take_over) {
     return tl::make_unexpected(group.error());
   }
   publish::Publisher publisher(publisher_options(config),
-                               sink_slots(config, **group, host_rules->sink.get()), group->get());
+                               sink_slots(config, **group, *host_rules), group->get());
   auto host = HostSide::start(
       config, **group,
       {[&](compile::HostState state) { publisher.set_host_state(std::move(state)); }, warn_line});
@@ -133,7 +120,8 @@ core::Result<void> serve_dpdk(const conf::Config& config, TakeOver take_over) {
   if (!health) {
     return tl::make_unexpected(health.error());
   }
-  auto metrics = MetricsSide::start(config, publisher, **health, host_rules->metrics(), warn_line);
+  auto metrics =
+      MetricsSide::start(config, publisher, **health, metrics_of(*host_rules), warn_line);
   if (!metrics) {
     return tl::make_unexpected(metrics.error());
   }

@@ -135,11 +135,7 @@ kni::InterfaceSetup interface_setup(const conf::PortConfig& port) {
 }
 
 PortRange snat_ports(const conf::SnatConfig& snat) {
-  constexpr std::uint16_t kOwnFirst = 1024;  // addresses of its own: the whole range
-  constexpr std::uint16_t kNodeFirst =
-      40960;  // the node's address: above what hosts use by default
-  return {snat.first_port.value_or(snat.addresses.empty() ? kNodeFirst : kOwnFirst),
-          snat.last_port.value_or(65535)};
+  return {snat.first(), snat.last()};
 }
 
 }  // namespace sluice::daemon

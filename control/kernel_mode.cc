@@ -11,7 +11,6 @@
 #include "control/health_side.h"
 #include "control/metrics_side.h"
 #include "control/settings.h"
-#include "kni/conntrack/conntrack_sink.h"
 #include "kni/conntrack/sysctls.h"
 #include "kni/exception/mirror.h"
 
@@ -33,20 +32,16 @@ core::Result<void> serve_kernel(const conf::Config& config, TakeOver take_over) 
   if (!claim) {
     return tl::make_unexpected(claim.error());
   }
-  auto adapter =
-      make_kernel_sink(config.mode, {config.sync_period, take_over, config.iptables, ""});
-  if (!adapter) {
-    return tl::make_unexpected(adapter.error());
-  }
-  auto conntrack = kni::open_conntrack();
-  if (!conntrack) {
-    return tl::make_unexpected(conntrack.error());
+  auto kernel =
+      KernelSink::open(config.mode, {config.sync_period, take_over, config.iptables, ""});
+  if (!kernel) {
+    return tl::make_unexpected(kernel.error());
   }
   if (auto done = kni::apply_conntrack_sysctls(conntrack_settings(config.conntrack)); !done) {
     return done;
   }
-  kni::ConntrackSink sink(*adapter->sink, std::move(*conntrack), warn_line);
-  publish::Publisher publisher(publisher_options(config), {kernel_slot(config, sink)}, nullptr);
+  publish::Publisher publisher(publisher_options(config), {kernel_slot(config, kernel->sink())},
+                               nullptr);
   const PublisherStop stop_publisher{publisher};
   kni::MirrorEvents events;
   events.addresses = [&](const auto& addresses) {
@@ -64,8 +59,7 @@ core::Result<void> serve_kernel(const conf::Config& config, TakeOver take_over) 
   if (!health) {
     return tl::make_unexpected(health.error());
   }
-  auto metrics =
-      MetricsSide::start(config, publisher, **health, {adapter->metrics, &sink}, warn_line);
+  auto metrics = MetricsSide::start(config, publisher, **health, kernel->metrics(), warn_line);
   if (!metrics) {
     return tl::make_unexpected(metrics.error());
   }

@@ -8,9 +8,8 @@
 
 #include "control/daemon_parts.h"
 #include "kni/iptables/iptables_sink.h"
-#include "kni/nftables/encode.h"
+#include "kni/iptables/kube_proxy.h"
 #include "kni/nftables/nftables_sink.h"
-#include "kni/takeover/iptables_rules.h"
 #include "kni/takeover/process.h"
 #include "kni/takeover/take_over_sink.h"
 
@@ -80,39 +79,33 @@ core::Result<void> remove_nftables_tables(const std::vector<std::string>& names)
   if (!kernel) {
     return {};  // without nftables there are none
   }
-  kni::nft::Batch batch(std::nullopt);
-  for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
-    for (const std::string& name : names) {
-      kni::nft::encode_table(batch, family, name);  // so that there is one to remove
-      kni::nft::encode_table_end(batch, family, name);
-    }
-  }
-  batch.finish();
-  const kni::nft::CommitResult result = (*kernel)->commit(batch);
-  if (result.error != 0) {
-    return tl::make_unexpected(core::Error{kni::nft::describe(result)});
-  }
-  return {};
+  return kni::remove_tables(**kernel, names);
 }
 
-/// What else would go on translating beside mode iptables: what we made in mode nftables (SY-12), and
-/// when it is taken over from kube-proxy its nftables tables and the other variant's chains.
+core::Result<void> remove_kube_proxy_rules(const std::vector<std::string>& kept) {
+  const auto runner = kni::ipt::make_runner(nullptr, told_to_end);
+  return kni::remove_kube_proxy_rules(*runner, kept);
+}
+
+/// What else would go on translating beside mode iptables: what we made in mode nftables (SY-12),
+/// and when it is taken over from kube-proxy its nftables tables and the other variant's chains.
 core::Result<void> remove_others_of_iptables(TakeOver take_over,
                                              const std::vector<std::string>& kept) {
   if (take_over != TakeOver::kKubeProxy) {
     return remove_nftables_tables({kni::nft::kTable});
   }
   core::Result<void> tables = remove_nftables_tables({kni::nft::kTable, kKubeProxy});
-  core::Result<void> rules = kni::remove_kube_proxy_rules(kept);
+  core::Result<void> rules = remove_kube_proxy_rules(kept);
   return tables ? rules : tables;
 }
 
-/// Mode nftables cannot tell kube-proxy's chains from those of an earlier mode iptables: it says that
-/// they are there and what removes them.
+/// Mode nftables cannot tell kube-proxy's chains from those of an earlier mode iptables: it says
+/// that they are there and what removes them.
 void warn_of_iptables_chains() {
   const auto runner = kni::ipt::make_runner(nullptr, told_to_end);
   for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
-    if (!kni::ipt::programs_with_our_chains(*runner, family).programs.empty()) {
+    const auto there = kni::ipt::programs_that(*runner, family, &kni::ipt::Present::has_ours);
+    if (!there.programs.empty()) {
       warn_line(
           "iptables has chains KUBE-*, which translate beside our rules: --take-over kube-proxy or "
           "--cleanup --mode iptables removes them");
@@ -121,7 +114,13 @@ void warn_of_iptables_chains() {
   }
 }
 
-core::Result<KernelSink> make_iptables_adapter(const KernelSinkOptions& options) {
+/// An adapter, and what it counts.
+struct Adapter {
+  std::unique_ptr<core::TableSink> sink;
+  const core::MetricSource* metrics = nullptr;  ///< lives as long as `sink`
+};
+
+core::Result<Adapter> make_iptables_adapter(const KernelSinkOptions& options) {
   if (auto stopped = refuse_running("mode iptables writes the chains of"); !stopped) {
     return tl::make_unexpected(stopped.error());
   }
@@ -129,7 +128,7 @@ core::Result<KernelSink> make_iptables_adapter(const KernelSinkOptions& options)
   if (!iptables) {
     return tl::make_unexpected(iptables.error());
   }
-  KernelSink out;
+  Adapter out;
   out.metrics = iptables->get();
   std::vector<std::string> kept;
   for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
@@ -137,15 +136,14 @@ core::Result<KernelSink> make_iptables_adapter(const KernelSinkOptions& options)
       kept.push_back(sync->programs().variant_name());
     }
   }
-  out.sink = std::move(*iptables);
   out.sink = std::make_unique<kni::TakeOverSink>(
-      std::move(out.sink),
+      std::move(*iptables),
       [kept, take_over = options.take_over] { return remove_others_of_iptables(take_over, kept); },
       warn_line);
   return out;
 }
 
-core::Result<KernelSink> make_nftables_adapter(const KernelSinkOptions& options) {
+core::Result<Adapter> make_nftables_adapter(const KernelSinkOptions& options) {
   const bool take_over = options.take_over == TakeOver::kKubeProxy;
   if (take_over) {
     if (auto stopped = refuse_running("--take-over"); !stopped) {
@@ -156,12 +154,12 @@ core::Result<KernelSink> make_nftables_adapter(const KernelSinkOptions& options)
   if (!nftables) {
     return tl::make_unexpected(nftables.error());
   }
-  KernelSink out;
+  Adapter out;
   out.metrics = nftables->get();
   out.sink = std::move(*nftables);
   if (take_over) {
     out.sink = std::make_unique<kni::TakeOverSink>(
-        std::move(out.sink), [] { return kni::remove_kube_proxy_rules({}); }, warn_line);
+        std::move(out.sink), [] { return remove_kube_proxy_rules({}); }, warn_line);
   } else {
     warn_of_iptables_chains();
   }
@@ -170,9 +168,22 @@ core::Result<KernelSink> make_nftables_adapter(const KernelSinkOptions& options)
 
 }  // namespace
 
-core::Result<KernelSink> make_kernel_sink(conf::Mode mode, const KernelSinkOptions& options) {
-  return mode == conf::Mode::kIptables ? make_iptables_adapter(options)
-                                       : make_nftables_adapter(options);
+core::Result<KernelSink> KernelSink::open(conf::Mode mode, const KernelSinkOptions& options) {
+  auto adapter = mode == conf::Mode::kIptables ? make_iptables_adapter(options)
+                                               : make_nftables_adapter(options);
+  if (!adapter) {
+    return tl::make_unexpected(adapter.error());
+  }
+  auto conntrack = kni::open_conntrack();
+  if (!conntrack) {
+    return tl::make_unexpected(conntrack.error());
+  }
+  KernelSink out;
+  out.adapter_ = std::move(adapter->sink);
+  out.with_conntrack_ =
+      std::make_unique<kni::ConntrackSink>(*out.adapter_, std::move(*conntrack), warn_line);
+  out.metrics_ = {adapter->metrics, out.with_conntrack_.get()};
+  return out;
 }
 
 core::Result<void> clean_up_kernel(conf::Mode mode) {

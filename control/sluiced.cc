@@ -112,7 +112,8 @@ int main(int argc, char** argv) {
   app.add_option("--take-over", take_over,
                  "kube-proxy: its rules are removed when ours are in force; it must have ended")
       ->check(CLI::IsMember({"kube-proxy"}));
-  app.add_flag("--cleanup", cleanup, "remove what --mode nftables (default) or --mode iptables has made, and end");
+  app.add_flag("--cleanup", cleanup,
+               "remove what --mode nftables (default) or --mode iptables has made, and end");
   app.set_version_flag("--version", std::string("sluiced ") + sluice::daemon::kVersion);
   try {
     app.parse(argc, argv);

@@ -56,8 +56,9 @@ void HealthFeed::pass_on(const publish::Standing& before, const publish::Standin
       now.in_force.table != nullptr && !now.failing &&
       (now.in_force != before.in_force || now.source != before.source || recovered);
   if (synced) {
-    server_.succeeded(source_of(now.source), now.in_force.version,
-                      node_port_binds(now.in_force.table->node()), now.in_force.health_ports.items());
+    const publish::Edition& in_force = now.in_force;
+    server_.succeeded(source_of(now.source), in_force.version,
+                      node_port_binds(in_force.table->node()), in_force.health_ports.items());
   }
   // After a success that a newer change has overtaken: that one is pending from now on.
   if (now.behind()) {

@@ -12,8 +12,7 @@
 
 namespace sluice::http {
 
-inline constexpr std::uint16_t kMetricsPort = 10249;                // AD-1
-inline constexpr const char* kMetricsAddress = "127.0.0.1:10249";  // AD-1
+inline constexpr std::uint16_t kMetricsPort = 10249;  // AD-1
 
 // The admin server of section 15: /metrics, /healthz ("ok": the daemon answers) and /proxyMode.
 // Thread: every call may come from any thread.

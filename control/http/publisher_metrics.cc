@@ -86,13 +86,12 @@ void collect_no_local_endpoints(const core::ForwardingTable& table, core::Metric
   std::uint64_t external[2] = {};
   for (std::uint32_t i = 0; i < table.slot_limit(); ++i) {
     const core::ServicePort* s = table.service(static_cast<core::ServiceSlot>(i));
-    if (s == nullptr || !s->has_any || !s->local.empty()) {
+    if (s == nullptr) {
       continue;
     }
     const std::size_t family = s->family == Family::kIpv4 ? 0 : 1;
-    internal[family] += s->internal_policy == core::TrafficPolicy::kLocal ? 1 : 0;
-    external[family] +=
-        s->externally_accessible && s->external_policy == core::TrafficPolicy::kLocal ? 1 : 0;
+    internal[family] += s->lacks_local(true) ? 1 : 0;
+    external[family] += s->lacks_local(false) ? 1 : 0;
   }
   for (const Family family : kFamilies) {
     const std::size_t at = family == Family::kIpv4 ? 0 : 1;

@@ -12,8 +12,8 @@
 
 namespace sluice::core {
 
-// Numbers for whoever watches a node: parts of the daemon keep them, a page shows them. Nothing here
-// is for the fast path.
+// Numbers for whoever watches a node: parts of the daemon keep them, a page shows them. Nothing
+// here is for the fast path.
 
 enum class MetricKind : std::uint8_t { kCounter, kGauge };
 

@@ -83,8 +83,7 @@ class NetlinkConntrack : public Conntrack {
         // ENOENT: it ended meanwhile.
         const bool gone =
             nfct_query(change_.get(), NFCT_Q_DESTROY, flow.get()) == 0 || errno == ENOENT;
-        ++(gone ? result.removed : result.failed);
-        result.removed_v6 += gone && !v4 ? 1 : 0;
+        ++(!gone ? result.failed : v4 ? result.removed_v4 : result.removed_v6);
       }
     }
     return result;

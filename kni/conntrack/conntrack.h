@@ -12,8 +12,8 @@ namespace sluice::kni {
 /// What one pass over the kernel's UDP flows came to.
 struct SweepResult {
   std::uint64_t seen = 0;
-  std::uint64_t removed = 0;
-  std::uint64_t removed_v6 = 0;  ///< of `removed`
+  std::uint64_t removed_v4 = 0;
+  std::uint64_t removed_v6 = 0;
   std::uint64_t failed = 0;  ///< could not be removed; not tried again (CT-5)
 };
 

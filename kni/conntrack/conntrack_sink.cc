@@ -48,7 +48,7 @@ bool ConntrackSink::remove_stale(const core::ForwardingTable& table) {
     }
     return false;
   }
-  counters_.removed += result->removed;
+  counters_.removed_v4 += result->removed_v4;
   counters_.removed_v6 += result->removed_v6;
   counters_.failed += result->failed;
   if (result->failed != 0 && warn_) {
@@ -62,14 +62,14 @@ void ConntrackSink::collect(core::MetricVisitor& out) const {
                           const std::string& label, std::uint64_t value) {
     out.number(kind, name, help, label, static_cast<double>(value));
   };
-  const std::uint64_t removed_v6 = counters_.removed_v6;
   for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
     const std::string label = core::family_label(family);
-    const bool v4 = family == core::Family::kIpv4;
+    const auto& removed =
+        family == core::Family::kIpv4 ? counters_.removed_v4 : counters_.removed_v6;
     out.durations("kubeproxy_conntrack_reconciler_sync_duration_seconds",
                   "Duration of the search for stale UDP flows.", label, durations_);
     number(MetricKind::kCounter, "kubeproxy_conntrack_reconciler_deleted_entries_total",
-           "Stale UDP flows removed.", label, v4 ? counters_.removed - removed_v6 : removed_v6);
+           "Stale UDP flows removed.", label, removed);
   }
   number(MetricKind::kCounter, "sluice_conntrack_failures_total",
          "Flows that could not be removed, and searches that failed.", "", counters_.failed);

@@ -15,8 +15,8 @@ namespace sluice::kni {
 /// Reads by any thread.
 struct ConntrackCounters {
   std::atomic<std::uint64_t> passes{0};
-  std::atomic<std::uint64_t> removed{0};
-  std::atomic<std::uint64_t> removed_v6{0};  ///< of `removed`
+  std::atomic<std::uint64_t> removed_v4{0};
+  std::atomic<std::uint64_t> removed_v6{0};
   std::atomic<std::uint64_t> failed{0};  ///< flows that could not be removed, and passes
 };
 

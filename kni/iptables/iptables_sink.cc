@@ -1,6 +1,6 @@
 #include "kni/iptables/iptables_sink.h"
 
-#include <algorithm>
+#include "dataplane/core/fwd/unsupported.h"
 
 namespace sluice::kni {
 
@@ -71,13 +71,14 @@ Result<core::ApplyReport> IptablesSink::apply(const core::TablePtr& table) {
 /// All that holds now; a line that is new is told.
 std::vector<core::Unsupported> IptablesSink::unsupported(const core::ForwardingTable& table) {
   std::vector<core::Unsupported> out;
+  const core::Capabilities can = capabilities();
   std::set<std::pair<std::string, std::string>> now;
   for (std::uint32_t i = 0; i < table.slot_limit(); ++i) {
     const core::ServicePort* service = table.service(static_cast<core::ServiceSlot>(i));
     if (service == nullptr) {
       continue;
     }
-    std::vector<core::Unsupported> lines = ipt::unsupported_of(*service);
+    std::vector<core::Unsupported> lines = core::unsupported_of(*service, can);
     if (family(service->family) == nullptr) {
       lines.push_back(
           {service->name, "not served: " + why_not_[service->family == Family::kIpv4 ? 0 : 1]});
@@ -136,31 +137,14 @@ Result<void> IptablesSink::cleanup() {
 }
 
 Result<void> clean_up_iptables(ipt::Runner& runner) {
-  std::string errors;
-  const auto fail = [&](const std::string& line) { errors += (errors.empty() ? "" : "; ") + line; };
-  for (const Family family : kFamilies) {
-    const ipt::ProgramsThere there = ipt::programs_with_our_chains(runner, family);
-    std::for_each(there.errors.begin(), there.errors.end(), fail);
-    for (const ipt::Programs& programs : there.programs) {
-      const auto present = ipt::read_present(runner, programs);
-      if (!present) {
-        fail(present.error().message);
-        continue;
-      }
-      const std::string text = ipt::write_cleanup(*present);
-      const ipt::Command command = programs.restore(text);
-      const auto done = runner.run(command, nullptr);
-      if (!done) {
-        fail(done.error().message);
-      } else if (!done->good()) {
-        fail(ipt::describe(command, *done));
-      }
+  const auto cleanup_of = [&](const ipt::Programs& programs) -> Result<std::string> {
+    const auto present = ipt::read_present(runner, programs);
+    if (!present) {
+      return tl::make_unexpected(present.error());
     }
-  }
-  if (!errors.empty()) {
-    return tl::make_unexpected(Error{errors});
-  }
-  return {};
+    return ipt::write_cleanup(*present);
+  };
+  return ipt::restore_all_that(runner, &ipt::Present::has_ours, cleanup_of);
 }
 
 }  // namespace sluice::kni

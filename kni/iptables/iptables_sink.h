@@ -61,8 +61,8 @@ class IptablesSink : public core::TableSink, public core::MetricSource {
   std::set<std::pair<std::string, std::string>> said_;
 };
 
-/// Removes what IptablesSink made, of every variant and family whose programs are there. Errors: one
-/// line; a variant that may not be looked at is one.
+/// Removes what IptablesSink made, of every variant and family whose programs are there.
+/// Errors: one line; a variant that may not be looked at is one.
 [[nodiscard]] core::Result<void> clean_up_iptables(ipt::Runner& runner);
 
 }  // namespace sluice::kni

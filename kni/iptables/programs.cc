@@ -65,16 +65,24 @@ std::string choose_stem(Runner& runner, Family family, Variant wanted) {
   return stem_of(family, "");
 }
 
-Result<Programs> ask_version(Runner& runner, Family family, std::string stem) {
-  const Command command{{stem, "--version"}, {}, kReadDeadline};
-  Version version;
-  const auto done =
-      runner.run(command, [&](std::string_view line) { version = parse_version(line); });
+/// A run that must be a success.
+Result<void> run_well(Runner& runner, const Command& command, const LineTaker& take) {
+  const auto done = runner.run(command, take);
   if (!done) {
     return tl::make_unexpected(done.error());
   }
   if (!done->good()) {
     return tl::make_unexpected(Error{describe(command, *done)});
+  }
+  return {};
+}
+
+Result<Programs> ask_version(Runner& runner, Family family, std::string stem) {
+  Version version;
+  const auto asked = run_well(runner, {{stem, "--version"}, {}, kReadDeadline},
+                              [&](std::string_view line) { version = parse_version(line); });
+  if (!asked) {
+    return tl::make_unexpected(asked.error());
   }
   return Programs{family, std::move(stem), version.nft, version.at_least_1_6_2,
                   version.at_least_1_6_2};
@@ -112,12 +120,8 @@ Command Programs::restore(std::string_view input) const {
   return {std::move(words), input, kRestoreDeadline};
 }
 
-Command Programs::save(const char* table) const {
-  Command command{{stem + "-save"}, {}, kReadDeadline};
-  if (table != nullptr) {
-    command.words.insert(command.words.end(), {"-t", table});
-  }
-  return command;
+Command Programs::save() const {
+  return {{stem + "-save"}, {}, kReadDeadline};
 }
 
 Command Programs::show(Table table, std::string_view chain) const {
@@ -134,18 +138,14 @@ Result<Programs> find_programs(Runner& runner, Family family, Variant wanted) {
   if (!programs) {
     return programs;
   }
-  const Command probe = programs->show(Table::kNat, "POSTROUTING");
-  const auto done = runner.run(probe, nullptr);
-  if (!done) {
-    return tl::make_unexpected(done.error());
-  }
-  if (!done->good()) {
-    return tl::make_unexpected(Error{describe(probe, *done)});
+  const auto probed = run_well(runner, programs->show(Table::kNat, "POSTROUTING"), nullptr);
+  if (!probed) {
+    return tl::make_unexpected(probed.error());
   }
   return programs;
 }
 
-ProgramsThere programs_with_our_chains(Runner& runner, Family family) {
+ProgramsThere programs_that(Runner& runner, Family family, const Has& has) {
   ProgramsThere out;
   for (const char* variant : {"-nft", "-legacy", ""}) {
     const bool other_name =
@@ -155,7 +155,7 @@ ProgramsThere programs_with_our_chains(Runner& runner, Family family) {
     if (!there.error.empty()) {
       out.errors.push_back(there.error);
     }
-    if (!there.present || !there.present->has_ours()) {
+    if (!there.present || !has(*there.present)) {
       continue;
     }
     if (auto programs = ask_version(runner, family, stem)) {
@@ -167,17 +167,42 @@ ProgramsThere programs_with_our_chains(Runner& runner, Family family) {
   return out;
 }
 
+Result<void> read_saved(Runner& runner, const Programs& programs, const LineTaker& take) {
+  return run_well(runner, programs.save(), take);
+}
+
 Result<Present> read_present(Runner& runner, const Programs& programs) {
   Present present;
-  const Command command = programs.save();
-  const auto done = runner.run(command, [&](std::string_view line) { present.take(line); });
-  if (!done) {
-    return tl::make_unexpected(done.error());
-  }
-  if (!done->good()) {
-    return tl::make_unexpected(Error{describe(command, *done)});
+  const auto read =
+      read_saved(runner, programs, [&](std::string_view line) { present.take(line); });
+  if (!read) {
+    return tl::make_unexpected(read.error());
   }
   return present;
+}
+
+Result<void> restore_all_that(Runner& runner, const Has& has, const MakeInput& make_input) {
+  std::string errors;
+  const auto fail = [&](const std::string& line) { errors += (errors.empty() ? "" : "; ") + line; };
+  for (const Family family : {Family::kIpv4, Family::kIpv6}) {
+    const ProgramsThere there = programs_that(runner, family, has);
+    std::for_each(there.errors.begin(), there.errors.end(), fail);
+    for (const Programs& programs : there.programs) {
+      const auto input = make_input(programs);
+      if (!input) {
+        fail(input.error().message);
+      } else if (!input->empty()) {
+        const auto done = run_well(runner, programs.restore(*input), nullptr);
+        if (!done) {
+          fail(done.error().message);
+        }
+      }
+    }
+  }
+  if (!errors.empty()) {
+    return tl::make_unexpected(Error{errors});
+  }
+  return {};
 }
 
 bool is_lock_held(const Outcome& outcome) noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,8 +25,8 @@ struct Programs {
   [[nodiscard]] std::string variant_name() const;
   /// IT-3.
   [[nodiscard]] Command restore(std::string_view input) const;
-  /// All tables, or one.
-  [[nodiscard]] Command save(const char* table = nullptr) const;
+  /// All tables.
+  [[nodiscard]] Command save() const;
   /// The rules of one chain.
   [[nodiscard]] Command show(Table table, std::string_view chain) const;
 };
@@ -36,15 +37,27 @@ struct Programs {
 [[nodiscard]] core::Result<Programs> find_programs(Runner& runner, core::Family family,
                                                    Variant wanted);
 
-/// Every variant of a family that has chains of ours.
+/// Something a variant may have.
+using Has = std::function<bool(const Present&)>;
+/// Every variant of a family that has it.
 struct ProgramsThere {
   std::vector<Programs> programs;
   std::vector<std::string> errors;  ///< lines: variants that are there and could not be looked at
 };
-[[nodiscard]] ProgramsThere programs_with_our_chains(Runner& runner, core::Family family);
+[[nodiscard]] ProgramsThere programs_that(Runner& runner, core::Family family, const Has& has);
 
+/// Gives all that is there to `take`, as the variant's save prints it. Errors: one line.
+[[nodiscard]] core::Result<void> read_saved(Runner& runner, const Programs& programs,
+                                            const LineTaker& take);
 /// Reads what is there. Errors: one line.
 [[nodiscard]] core::Result<Present> read_present(Runner& runner, const Programs& programs);
+
+/// What a variant's restore is told; "": nothing. Errors: one line.
+using MakeInput = std::function<core::Result<std::string>(const Programs&)>;
+/// Runs a restore for every variant of both families that has it.
+/// Errors: one line, of all variants that failed; the others were done.
+[[nodiscard]] core::Result<void> restore_all_that(Runner& runner, const Has& has,
+                                                  const MakeInput& make_input);
 
 /// Why a run was no success, one line: program, reason, what to do.
 [[nodiscard]] std::string describe(const Command& command, const Outcome& outcome);

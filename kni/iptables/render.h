@@ -71,9 +71,6 @@ inline constexpr std::size_t kLargeCluster = 1000;
 [[nodiscard]] bool service_chains_differ(const core::NodePart& before, const core::NodePart& after,
                                          core::Family family);
 
-/// What the service port asks for and does not get.
-[[nodiscard]] std::vector<core::Unsupported> unsupported_of(const core::ServicePort& service);
-
 /// Schedulers and modes that rules express as they are meant.
 [[nodiscard]] core::Capabilities iptables_capabilities();
 

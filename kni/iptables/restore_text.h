@@ -28,8 +28,6 @@ class RestoreText {
   void remove(std::string_view chain);
   void commit();
 
-  [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
-  [[nodiscard]] const std::string& text() const noexcept { return text_; }
   [[nodiscard]] std::string take() { return std::move(text_); }
   /// Rules appended to chains of that table.
   [[nodiscard]] std::size_t rules(Table table) const noexcept {

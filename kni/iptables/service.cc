@@ -2,10 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <optional>
 #include <utility>
 
-#include "dataplane/core/fwd/text.h"
 #include "kni/iptables/names.h"
 #include "kni/iptables/render.h"
 #include "kni/iptables/words.h"
@@ -22,12 +20,6 @@ constexpr const char* kFromHost = "-m addrtype --src-type LOCAL ";
 
 bool has_weights(SchedulerKind scheduler) {
   return scheduler == SchedulerKind::kWrandom || scheduler == SchedulerKind::kWrr;
-}
-
-/// Modes that do not translate: here they do, and then answers must come back by this node.
-bool marks_external(const core::ServicePort& s) {
-  const bool forwards_itself = s.mode == ForwardingMode::kDr || s.mode == ForwardingMode::kIpip;
-  return s.masquerade_external || forwards_itself || s.mode == ForwardingMode::kFullNat;
 }
 
 class Writer {
@@ -127,7 +119,7 @@ class Writer {
     const std::string mark_all = say("masquerade traffic for " + where) + mark;
     const std::string mark_host = say("masquerade LOCAL traffic for " + where) + kFromHost + mark;
     if (s_.external_policy == TrafficPolicy::kCluster) {
-      rules.push_back(marks_external(s_) ? mark_all : mark_host);
+      rules.push_back(s_.marks_external() ? mark_all : mark_host);
       rules.push_back(to_cluster);
       return;
     }
@@ -197,26 +189,6 @@ std::string probability_text(std::uint64_t weight, std::uint64_t left) {
   std::snprintf(out.data(), out.size(), "%.10f",
                 static_cast<double>(weight) / static_cast<double>(left));
   return out.data();
-}
-
-std::vector<core::Unsupported> unsupported_of(const core::ServicePort& s) {
-  std::vector<core::Unsupported> out;
-  static const core::Capabilities can = iptables_capabilities();
-  if (std::find(can.schedulers.begin(), can.schedulers.end(), s.scheduler) ==
-      can.schedulers.end()) {
-    out.push_back({s.name, "scheduler " + std::string(core::name_of(s.scheduler)) +
-                               ": iptables cannot do it; a random endpoint is taken instead"});
-  }
-  if (s.crosses_families()) {
-    out.push_back({s.name, "forwarding mode " + std::string(core::name_of(s.mode)) +
-                               " to endpoints of the other family: iptables cannot do it; traffic "
-                               "is refused"});
-  } else if (std::find(can.modes.begin(), can.modes.end(), s.mode) == can.modes.end()) {
-    out.push_back({s.name, "forwarding mode " + std::string(core::name_of(s.mode)) +
-                               ": iptables cannot do it; external traffic is translated and its "
-                               "source masqueraded"});
-  }
-  return out;
 }
 
 core::Capabilities iptables_capabilities() {

@@ -126,7 +126,8 @@ class Writer {
       out_.nat[kServicesChain].push_back(comment(name + " cluster IP") + match + "-j " +
                                          (local ? kLocalPrefix : kClusterPrefix) + hash);
     } else {
-      out_.filter[kServicesChain].push_back(refusal(name, match, s.internal_when_empty));
+      out_.filter[kServicesChain].push_back(
+          refusal(name, match, s.when_empty(FrontendKind::kClusterIp)));
     }
   }
 
@@ -158,10 +159,10 @@ class Writer {
   /// Section 9; NP-8: a node port is refused on any local address.
   void add_external_refusal(const core::ServicePort& s, const std::string& name,
                             const std::string& match, FrontendKind kind) {
-    const bool cannot = s.crosses_families() || s.mode_refuses(kind);
-    if (!s.has_external || cannot) {
+    const bool crosses = s.crosses_families();
+    if (!s.has_external || crosses || s.mode_refuses(kind)) {
       out_.filter[kExternalServicesChain].push_back(
-          refusal(name, match, cannot ? core::EmptyVerdict::kReject : s.external_when_empty));
+          refusal(name, match, crosses ? core::EmptyVerdict::kReject : s.when_empty(kind)));
     }
   }
 

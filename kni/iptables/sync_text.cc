@@ -182,29 +182,6 @@ class NatWriter {
   std::set<std::string, std::less<>> active_;
 };
 
-void add_slots(std::set<ServiceSlot>& slots, const ForwardingTable& table,
-               const std::vector<core::FrontendKey>& keys) {
-  for (const core::FrontendKey& key : keys) {
-    if (const auto frontend = table.find_frontend(key)) {
-      slots.insert(frontend->slot);
-    }
-  }
-}
-
-std::set<ServiceSlot> touched_slots(const ForwardingTable& before, const ForwardingTable& after) {
-  const core::TableDiff diff = core::diff(before, after);
-  std::set<ServiceSlot> slots;
-  for (const auto* list : {&diff.added, &diff.changed, &diff.removed}) {
-    slots.insert(list->begin(), list->end());
-  }
-  for (const auto* keys :
-       {&diff.frontends_added, &diff.frontends_changed, &diff.frontends_removed}) {
-    add_slots(slots, before, *keys);
-    add_slots(slots, after, *keys);
-  }
-  return slots;
-}
-
 bool is_of(const ForwardingTable& table, ServiceSlot slot, core::Family family) {
   const core::ServicePort* s = table.service(slot);
   return s != nullptr && s->family == family;
@@ -248,7 +225,7 @@ SyncText write_whole(const ForwardingTable& table, core::Family family, const Ru
 ServiceChange render_change(const ForwardingTable& before, const ForwardingTable& after,
                             core::Family family, bool comments) {
   ServiceChange change;
-  for (const ServiceSlot slot : touched_slots(before, after)) {
+  for (const ServiceSlot slot : core::touched_slots(core::diff(before, after), before, after)) {
     if (is_of(before, slot, family)) {
       const Chains old = render_service(before, slot, comments);
       change.rules_before += count(old);

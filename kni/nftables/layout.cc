@@ -232,7 +232,8 @@ Ruleset render_node(const core::NodePart& node, Family family, const Scope& scop
   add_hooks(w, scope);
   add_services(w, node, family);
   add_checks(w, node, family);
-  add_masquerading(w, node, scope.taps.empty() ? std::nullopt : core::masquerade_ports(node, family));
+  add_masquerading(w, node,
+                   scope.taps.empty() ? std::nullopt : core::masquerade_ports(node, family));
   for (const auto& [name, spec] : ruleset.sets) {
     ruleset.elements[name];
   }

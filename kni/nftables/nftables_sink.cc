@@ -18,7 +18,27 @@ namespace {
 constexpr int kTriesWithGeneration = 2;
 const std::vector<core::Unsupported> kNothing;
 
+void encode_removal(nft::Batch& batch, Family family, const std::string& table) {
+  nft::encode_table(batch, family, table);  // so that there is one to remove
+  nft::encode_table_end(batch, family, table);
+}
+
 }  // namespace
+
+Result<void> remove_tables(nft::Kernel& kernel, const std::vector<std::string>& names) {
+  nft::Batch batch(std::nullopt);
+  for (const Family family : {Family::kIpv4, Family::kIpv6}) {
+    for (const std::string& name : names) {
+      encode_removal(batch, family, name);
+    }
+  }
+  batch.finish();
+  const nft::CommitResult result = kernel.commit(batch);
+  if (result.error != 0) {
+    return tl::make_unexpected(Error{nft::describe(result)});
+  }
+  return {};
+}
 
 NftablesSink::NftablesSink(std::unique_ptr<nft::Kernel> kernel, Options options)
     : kernel_(std::move(kernel)), options_(std::move(options)) {}
@@ -85,10 +105,9 @@ Result<core::ApplyReport> NftablesSink::apply(const core::TablePtr& table) {
 
 Result<void> NftablesSink::sync(const core::ForwardingTable& table) {
   const auto began = options_.clock();
-  const std::uint64_t full_before = counters_.full_syncs;
-  const bool full = in_force_ == nullptr;
-  Result<void> done = full ? sync_all(table) : sync_change(table);
-  durations_.record(full || counters_.full_syncs != full_before, options_.clock() - began);
+  was_full_ = in_force_ == nullptr;
+  Result<void> done = was_full_ ? sync_all(table) : sync_change(table);
+  durations_.record(was_full_, options_.clock() - began);
   return done;
 }
 
@@ -149,8 +168,7 @@ nft::Batch NftablesSink::make_batch(const nft::Plan& v4, const nft::Plan& v6,
     nft::encode_table(batch, plan->family);
     nft::encode(batch, *plan);
     for (const std::string& other : last ? options_.replaces : std::vector<std::string>{}) {
-      nft::encode_table(batch, plan->family, other);  // so that there is one to remove
-      nft::encode_table_end(batch, plan->family, other);
+      encode_removal(batch, plan->family, other);
     }
   }
   batch.finish();
@@ -208,6 +226,7 @@ Result<void> NftablesSink::sync_all(const core::ForwardingTable& table) {
     tell(found == before.end() ? kNothing : found->second, lines);
   }
   ++counters_.full_syncs;
+  was_full_ = true;
   return {};
 }
 
@@ -272,17 +291,7 @@ void NftablesSink::forget(const std::function<bool(std::uint32_t)>& gone) {
 
 Result<void> NftablesSink::cleanup() {
   in_force_ = nullptr;
-  nft::Batch batch(std::nullopt);
-  for (const Family family : {Family::kIpv4, Family::kIpv6}) {
-    nft::encode_table(batch, family);  // so that there is one to remove
-    nft::encode_table_end(batch, family);
-  }
-  batch.finish();
-  const nft::CommitResult result = kernel_->commit(batch);
-  if (result.error != 0) {
-    return tl::make_unexpected(Error{nft::describe(result)});
-  }
-  return {};
+  return remove_tables(*kernel_, {nft::kTable});
 }
 
 /// Says once what a service port asks for in vain.

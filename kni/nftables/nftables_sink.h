@@ -40,6 +40,10 @@ struct NftablesCounters {
   std::atomic<std::uint64_t> repairs{0};  ///< our tables had been changed from outside
 };
 
+/// Removes tables, by name, in both families, if they are there. Errors: one line.
+[[nodiscard]] core::Result<void> remove_tables(nft::Kernel& kernel,
+                                               const std::vector<std::string>& names);
+
 /// Writes tables into the kernel's nftables. Thread: one, but counters.
 class NftablesSink : public core::TableSink, public core::MetricSource {
  public:
@@ -95,6 +99,7 @@ class NftablesSink : public core::TableSink, public core::MetricSource {
   nft::UnsupportedBySlot unsupported_;
   nft::TableHandles handles_;
   std::uint32_t generation_ = 0;  ///< of the kernel after our last look or commit
+  bool was_full_ = false;         ///< the last sync was a full one, or became one
   bool partly_sent_ = false;      ///< new chains of the change that was refused then are in force
   std::optional<Clock::time_point> suspect_since_;
   nft::Commit last_foreign_;

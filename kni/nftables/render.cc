@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 #include "dataplane/core/fwd/diff.h"
 #include "kni/nftables/service.h"
@@ -72,25 +71,6 @@ class Collector {
   Touched& v4_;
   Touched& v6_;
 };
-
-std::set<ServiceSlot> touched_slots(const core::TableDiff& diff, const ForwardingTable& before,
-                                    const ForwardingTable& after) {
-  std::set<ServiceSlot> slots;
-  for (const auto* list : {&diff.added, &diff.changed, &diff.removed}) {
-    slots.insert(list->begin(), list->end());
-  }
-  for (const auto* keys :
-       {&diff.frontends_added, &diff.frontends_changed, &diff.frontends_removed}) {
-    for (const core::FrontendKey& key : *keys) {
-      for (const ForwardingTable* table : {&before, &after}) {
-        if (const auto frontend = table->find_frontend(key)) {
-          slots.insert(frontend->slot);
-        }
-      }
-    }
-  }
-  return slots;
-}
 
 /// Counts that changed; what comes or goes by it enters `after` or `before`.
 void count_shared(const Touched& touched, const Shares& old, Shares& changed,
@@ -228,7 +208,7 @@ RenderedChange render_change(const ForwardingTable& before, const ForwardingTabl
   Touched touched[2];
   Collector was(before, -1, touched[0], touched[1]);
   Collector is(after, 1, touched[0], touched[1]);
-  for (const ServiceSlot slot : touched_slots(diff, before, after)) {
+  for (const ServiceSlot slot : core::touched_slots(diff, before, after)) {
     change.unsupported[slot];
     const auto gone = was.add(slot, change.before, nullptr);
     const auto stay = is.add(slot, change.after, &change.unsupported);

@@ -82,9 +82,9 @@ struct DnatTo {
   core::IpAddress address;
   std::uint16_t port;  ///< host order
 };
-/// Remembers the source under a number for `seconds` from now on, in a set of (source . number). The
-/// number is written as a random choice among one: a form that nft lists and loads, which it does
-/// not with constants inside keys.
+/// Remembers the source under a number for `seconds` from now on, in a set of (source . number).
+/// The number is written as a random choice among one: a form that nft lists and loads, which it
+/// does not with constants inside keys.
 struct Remember {
   std::string set;
   std::uint32_t number;

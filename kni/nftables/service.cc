@@ -4,8 +4,10 @@
 #include <cctype>
 #include <functional>
 #include <iterator>
+#include <unordered_set>
 
 #include "dataplane/core/fwd/text.h"
+#include "dataplane/core/fwd/unsupported.h"
 #include "kni/nftables/slots.h"
 
 namespace sluice::kni::nft {
@@ -18,12 +20,6 @@ using core::TrafficPolicy;
 
 constexpr std::size_t kMostComment = 127;   // nft's limit is 128 with the end mark
 constexpr std::size_t kMostReadable = 200;  // names have 256 bytes in the kernel
-
-bool marks_external(const core::ServicePort& s) {
-  const bool forwards_itself =
-      s.mode == core::ForwardingMode::kDr || s.mode == core::ForwardingMode::kIpip;
-  return s.masquerade_external || forwards_itself || s.mode == core::ForwardingMode::kFullNat;
-}
 
 Pick::Kind pick_of(const core::ServicePort& s) {
   if (s.scheduler != SchedulerKind::kSh && s.scheduler != SchedulerKind::kMh) {
@@ -164,13 +160,13 @@ class Writer {
 
   void add_refusal(FrontendKind kind, bool node_port, const std::string& key) {
     const bool internal = kind == FrontendKind::kClusterIp;
-    const bool cannot = !internal && (s_.crosses_families() || s_.mode_refuses(kind));
-    if (!cannot && (internal ? s_.has_internal : s_.has_external)) {
+    const bool crosses = s_.crosses_families();
+    const bool serves = internal ? s_.has_internal : s_.has_external && !s_.mode_refuses(kind);
+    if (serves && !crosses) {
       return;
     }
-    const core::EmptyVerdict verdict = cannot     ? core::EmptyVerdict::kReject
-                                       : internal ? s_.internal_when_empty
-                                                  : s_.external_when_empty;
+    const core::EmptyVerdict verdict =
+        crosses ? core::EmptyVerdict::kReject : s_.when_empty(kind);
     put(node_port ? names::kEmptyNodePorts : names::kEmptyServices, key,
         verdict == core::EmptyVerdict::kReject ? names::kReject : names::kDrop, true);
   }
@@ -264,7 +260,7 @@ class Writer {
       const bool full = s_.mode == core::ForwardingMode::kFullNat;
       return shape(full ? Kind::kFullLocal : Kind::kExternalLocal, n, m);
     }
-    return shape(marks_external(s_) ? Kind::kMarked : Kind::kVouched, n, 0);
+    return shape(s_.marks_external() ? Kind::kMarked : Kind::kVouched, n, 0);
   }
 
   void add_affinity();
@@ -301,12 +297,13 @@ void Writer::add_affinity() {
   }
 }
 
-/// Endpoints of one Service never share a number. Two Services may, once in 2^32: then a source that
-/// is new to one of them begins at the endpoint that it was remembered for by the other.
+/// Endpoints of one Service never share a number. Two Services may, once in 2^32: then a source
+/// that is new to one of them begins at the endpoint that it was remembered for by the other.
 void Writer::number_memories() {
+  std::unordered_set<std::uint32_t> taken;
   for (const EndpointIndex i : s_.all_reachable) {
     std::uint32_t number = number_of(object_name(s_, s_.endpoint(i)));
-    while (std::find(out_.memories.begin(), out_.memories.end(), number) != out_.memories.end()) {
+    while (!taken.insert(number).second) {
       ++number;
     }
     memory_[i] = number;
@@ -355,7 +352,7 @@ void Writer::add_affinity_external() {
   const Go cluster{"affinity-cluster-" + object_name(s_), false};
   const MarkSet mark{node.mark_bit};
   if (s_.external_policy == TrafficPolicy::kCluster) {
-    if (marks_external(s_)) {
+    if (s_.marks_external()) {
       rule({mark});
     } else {
       rule({FibLocal{Side::kSaddr}, mark});
@@ -375,21 +372,11 @@ void Writer::add_affinity_external() {
 }
 
 void Writer::report() {
+  static const core::Capabilities kCan = nftables_capabilities();
+  out_.unsupported = core::unsupported_of(s_, kCan);
   const auto say = [&](std::string what) {
     out_.unsupported.push_back({s_.name, std::move(what)});
   };
-  if (!can_schedule(s_.scheduler)) {
-    say("scheduler " + std::string(core::name_of(s_.scheduler)) +
-        ": nftables cannot do it; a random endpoint is taken instead");
-  }
-  static const core::Capabilities can = nftables_capabilities();
-  if (s_.crosses_families()) {
-    say("forwarding mode " + std::string(core::name_of(s_.mode)) +
-        " to endpoints of the other family: nftables cannot do it; traffic is refused");
-  } else if (std::find(can.modes.begin(), can.modes.end(), s_.mode) == can.modes.end()) {
-    say("forwarding mode " + std::string(core::name_of(s_.mode)) +
-        ": nftables cannot do it; external traffic is translated and its source masqueraded");
-  }
   if (cluster_.rounded || local_.rounded) {
     say("weights: rounded, because their sum without common divisor is more than " +
         std::to_string(kMostSlots));

@@ -9,9 +9,10 @@
 
 namespace sluice::kni {
 
-/// A kernel adapter that removes what another proxy left, once the first table is in force. A
-/// removal that fails is told and tried again behind the next apply; it is no failure of the apply.
-/// Thread: one.
+/// A kernel adapter that removes what translates beside it, once the first table is in force: what
+/// another proxy left, or our own rules of another mode. A removal that fails is told as a line
+/// "take-over: ...", whichever of the two it was for, and tried again behind the next apply; it is
+/// no failure of the apply. Thread: one.
 class TakeOverSink : public core::TableSink {
  public:
   using Remove = std::function<core::Result<void>()>;

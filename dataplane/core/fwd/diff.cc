@@ -1,6 +1,7 @@
 #include "dataplane/core/fwd/diff.h"
 
 #include <algorithm>
+#include <set>
 
 namespace sluice::core {
 namespace {
@@ -90,6 +91,25 @@ TableDiff diff(const ForwardingTable& before, const ForwardingTable& after) {
     std::sort(list->begin(), list->end());
   }
   return out;
+}
+
+std::vector<ServiceSlot> touched_slots(const TableDiff& diff, const ForwardingTable& before,
+                                       const ForwardingTable& after) {
+  std::set<ServiceSlot> slots;
+  for (const auto* list : {&diff.added, &diff.changed, &diff.removed}) {
+    slots.insert(list->begin(), list->end());
+  }
+  for (const auto* keys :
+       {&diff.frontends_added, &diff.frontends_changed, &diff.frontends_removed}) {
+    for (const FrontendKey& key : *keys) {
+      for (const ForwardingTable* table : {&before, &after}) {
+        if (const auto frontend = table->find_frontend(key)) {
+          slots.insert(frontend->slot);
+        }
+      }
+    }
+  }
+  return {slots.begin(), slots.end()};
 }
 
 }  // namespace sluice::core

@@ -38,4 +38,10 @@ struct TableDiff {
 /// Thread: any; allocates.
 [[nodiscard]] TableDiff diff(const ForwardingTable& before, const ForwardingTable& after);
 
+/// The slots whose service port a change touches: by its block or by a frontend that it has or had.
+/// Sorted. @param diff  of the two tables.
+[[nodiscard]] std::vector<ServiceSlot> touched_slots(const TableDiff& diff,
+                                                     const ForwardingTable& before,
+                                                     const ForwardingTable& after);
+
 }  // namespace sluice::core

@@ -140,6 +140,27 @@ struct ServicePort {
            : kind == FrontendKind::kClusterIp ? false
                                               : mode_refuses_addresses;
   }
+  /// External traffic under policy Cluster is masqueraded where it is translated. dr and ipip do
+  /// not translate: an adapter that does it for them needs the answers to come back by this node.
+  [[nodiscard]] bool marks_external() const noexcept {
+    return masquerade_external || mode == ForwardingMode::kFullNat ||
+           mode == ForwardingMode::kDr || mode == ForwardingMode::kIpip;
+  }
+  /// What a frontend of this kind answers when nothing is dispatched (section 9).
+  [[nodiscard]] EmptyVerdict when_empty(FrontendKind kind) const noexcept {
+    if (has_any && mode_refuses(kind)) {
+      return EmptyVerdict::kReject;
+    }
+    return kind == FrontendKind::kClusterIp ? internal_when_empty : external_when_empty;
+  }
+  /// N-5: its policy for internal or for external traffic is Local, and endpoints are on other
+  /// nodes only.
+  [[nodiscard]] bool lacks_local(bool internal) const noexcept {
+    const bool asks_for_local =
+        internal ? internal_policy == TrafficPolicy::kLocal
+                 : externally_accessible && external_policy == TrafficPolicy::kLocal;
+    return asks_for_local && has_any && local.empty();
+  }
 };
 inline constexpr std::uint8_t kSchedPort = 1;      ///< mh-port / sh-port
 inline constexpr std::uint8_t kSchedFallback = 2;  ///< mh-fallback / sh-fallback

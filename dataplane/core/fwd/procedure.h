@@ -242,6 +242,17 @@ class Procedure {
     return d;
   }
 
+  static DecisionReason reason_of_refusal(const FrontendMatch& match) noexcept {
+    if (!match.service->has_any) {
+      return DecisionReason::kNoEndpoints;
+    }
+    if (match.service->mode_refuses(match.frontend.kind)) {
+      return DecisionReason::kModeRefuses;
+    }
+    return match.service->crosses_families() ? DecisionReason::kNoEndpoints
+                                             : DecisionReason::kNoLocalEndpoints;
+  }
+
   // P-6, section 9. A packet for a local address meets the node-port check first; one that a host
   // process sends meets the check of the addresses first.
   [[nodiscard]] Decision no_endpoints() const noexcept {
@@ -249,19 +260,11 @@ class Procedure {
     const FrontendMatch& first = from_host ? address_ : node_port_;
     const FrontendMatch& second = from_host ? node_port_ : address_;
     for (const FrontendMatch* match : {&first, &second}) {
-      if (match->refuses() && match->service->has_any &&
-          match->service->mode_refuses(match->frontend.kind)) {
-        return refusal(*match, FlowVerdict::kReject, DecisionReason::kModeRefuses);
-      }
       if (match->refuses()) {
-        const EmptyVerdict verdict = match->frontend.kind == FrontendKind::kClusterIp
-                                         ? match->service->internal_when_empty
-                                         : match->service->external_when_empty;
+        const EmptyVerdict verdict = match->service->when_empty(match->frontend.kind);
         return refusal(*match,
                        verdict == EmptyVerdict::kReject ? FlowVerdict::kReject : FlowVerdict::kDrop,
-                       match->service->has_any && !match->service->crosses_families()
-                           ? DecisionReason::kNoLocalEndpoints
-                           : DecisionReason::kNoEndpoints);
+                       reason_of_refusal(*match));
       }
     }
     return stray();

@@ -55,7 +55,8 @@ TEST_F(ConntrackTest, RemovesTheWantedUdpFlowsOfBothFamiliesAndNothingElse) {
 
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->seen, 3u);
-  EXPECT_EQ(result->removed, 2u);
+  EXPECT_EQ(result->removed_v4, 1u);
+  EXPECT_EQ(result->removed_v6, 1u);
   EXPECT_EQ(result->failed, 0u);
   const core::UdpFlow first{*core::parse_address("10.42.1.77"), 40001,
                             *core::parse_address("10.43.0.53"), 53,
@@ -92,10 +93,10 @@ TEST_F(ConntrackTest, AnApplyThatMovesUdpEndpointsIsFollowedByAPass) {
   source.put(sluice::test::make_slice("far", "a", {"10.42.3.12"}, 5353, "UDP"));
   inner.fails = true;
   EXPECT_FALSE(sink.apply(source.make()));
-  EXPECT_EQ(sink.counters().removed, 0u);
+  EXPECT_EQ(sink.counters().removed_v4, 0u);
   inner.fails = false;
   ASSERT_TRUE(sink.apply(source.make()));
-  EXPECT_EQ(sink.counters().removed, 1u);
+  EXPECT_EQ(sink.counters().removed_v4, 1u);
 
   source.put(sluice::test::make_slice("web", "a", {"10.42.3.10"}));
   ASSERT_TRUE(sink.apply(source.make()));

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include "dataplane/core/fwd/unsupported.h"
 #include "kni/iptables/names.h"
 #include "kni/iptables/restore_text.h"
 #include "kni/iptables/sync_text.h"
@@ -125,7 +126,7 @@ TEST(IptablesRender, WhatRulesCannotDoIsReportedPerService) {
   std::set<std::string> said;
   for (std::uint32_t i = 0; i < table->slot_limit(); ++i) {
     if (const auto* s = table->service(static_cast<core::ServiceSlot>(i))) {
-      for (const core::Unsupported& line : unsupported_of(*s)) {
+      for (const core::Unsupported& line : core::unsupported_of(*s, iptables_capabilities())) {
         said.insert(line.service_port + ": " + line.what);
       }
     }

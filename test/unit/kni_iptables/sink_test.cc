@@ -4,73 +4,25 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <deque>
 #include <fstream>
-#include <map>
 
 #include <gmock/gmock.h>
 
 #include "kni/iptables/names.h"
+#include "test/unit/kni_iptables/fake_runner.h"
 #include "test/unit/kni_nftables/fixture.h"
 
 namespace sluice::kni {
 namespace {
 
 using core::Family;
+using kni::test::FakeRunner;
+using kni::test::refused;
 using kni::test::TableSource;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-
-/// Programs that answer as the test says.
-class FakeRunner : public ipt::Runner {
- public:
-  struct State {
-    std::map<std::string, std::vector<std::string>> output;  ///< by program
-    std::map<std::string, std::string> missing;              ///< programs, and why
-    std::map<std::string, ipt::Outcome> outcome;             ///< of every run of a program
-    std::deque<ipt::Outcome> restores;                       ///< of the next restores of IPv4
-    std::vector<std::string> ran;                            ///< words of all runs
-    std::vector<std::string> inputs;                         ///< of restores of IPv4
-  };
-  explicit FakeRunner(State& state) : s_(state) {}
-
-  core::Result<ipt::Outcome> run(const ipt::Command& command, const ipt::LineTaker& take) override {
-    std::string words;
-    for (const std::string& word : command.words) {
-      words += (words.empty() ? "" : " ") + word;
-    }
-    s_.ran.push_back(words);
-    const std::string& program = command.words.front();
-    if (s_.missing.contains(program)) {
-      return tl::make_unexpected(core::Error{program + ": " + s_.missing[program]});
-    }
-    if (command.words.back() == "--version" && take) {
-      take("iptables v1.8.9 (legacy)");
-    }
-    for (const std::string& line : take ? s_.output[program] : std::vector<std::string>{}) {
-      take(line);
-    }
-    if (program == "iptables-restore") {
-      s_.inputs.emplace_back(command.input);
-      if (!s_.restores.empty()) {
-        ipt::Outcome outcome = s_.restores.front();
-        s_.restores.pop_front();
-        return outcome;
-      }
-    }
-    const auto found = s_.outcome.find(words);
-    return found == s_.outcome.end() ? ipt::Outcome{} : found->second;
-  }
-
- private:
-  State& s_;
-};
-
-ipt::Outcome refused(int status, std::string errors) {
-  return {status, false, std::move(errors)};
-}
 
 class IptablesSinkTest : public testing::Test {
  protected:
@@ -464,6 +416,13 @@ TEST(IptablesRunner, ReadsWritesAndEndsWhatTakesTooLong) {
   EXPECT_THAT(lines, ElementsAre("1048576", "end"));
   EXPECT_EQ(echoed->status, 3);
   EXPECT_EQ(echoed->errors, "bad\n");
+
+  std::size_t last = 0;  // output of more than a pipe holds
+  const auto much = runner->run(
+      {{"seq", "100000"}, {}, std::chrono::seconds(60)},
+      [&](std::string_view line) { last += line == std::to_string(last + 1) ? 1 : 0; });
+  ASSERT_TRUE(much);
+  EXPECT_EQ(last, 100'000u);
 
   const auto missing = runner->run({{"sluice-no-such-program"}, {}, {}}, nullptr);
   ASSERT_FALSE(missing);

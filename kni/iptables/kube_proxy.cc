@@ -1,0 +1,147 @@
+#include "kni/iptables/kube_proxy.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kni/iptables/programs.h"
+
+namespace sluice::kni {
+namespace ipt {
+namespace {
+
+/// Chains that rules of built-in chains lead to.
+constexpr std::array<std::string_view, 9> kHooked = {
+    "KUBE-SERVICES",  "KUBE-EXTERNAL-SERVICES", "KUBE-NODEPORTS",
+    "KUBE-FORWARD",   "KUBE-POSTROUTING",       "KUBE-PROXY-FIREWALL",
+    "KUBE-NODE-PORT", "KUBE-IPVS-FILTER",       "KUBE-IPVS-OUT-FILTER"};
+/// Chains that only its own chains lead to, or none.
+constexpr std::array<std::string_view, 5> kInner = {
+    "KUBE-MARK-MASQ", "KUBE-PROXY-CANARY", "KUBE-LOAD-BALANCER", "KUBE-LOAD-BALANCER-SOURCE-CIDR",
+    "KUBE-SOURCE-RANGES-FIREWALL"};
+/// Begins of the names of inner chains that belong to one Service.
+constexpr std::array<std::string_view, 6> kBegins = {"KUBE-SVC-", "KUBE-SVL-", "KUBE-EXT-",
+                                                     "KUBE-XLB-", "KUBE-FW-",  "KUBE-SEP-"};
+constexpr std::array<std::string_view, 5> kBuiltIn = {"PREROUTING", "INPUT", "FORWARD", "OUTPUT",
+                                                      "POSTROUTING"};
+
+template <class List, class Value>
+bool contains(const List& list, const Value& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+/// Words of a saved rule. A quoted text stays one word with its quotes, so none of it reads as an
+/// option.
+std::vector<std::string> words_of(std::string_view line) {
+  std::vector<std::string> words(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '\\' && quoted && i + 1 < line.size()) {
+      words.back() += line[++i];
+    } else if (c == '"') {
+      quoted = !quoted;
+      words.back() += c;
+    } else if (c == ' ' && !quoted) {
+      words.emplace_back();
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+/// The chain a rule goes to; "": none.
+std::string target_of(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i] == "-j" || words[i] == "-g") {
+      return words[i + 1];
+    }
+  }
+  return "";
+}
+
+bool has_kube_proxy_chains(const Present& present) {
+  return std::any_of(kTables.begin(), kTables.end(), [&](Table table) {
+    const auto& chains = present.of(table).chains;
+    return std::any_of(chains.begin(), chains.end(), is_kube_proxy_chain);
+  });
+}
+
+}  // namespace
+
+bool is_kube_proxy_chain(std::string_view name) {
+  return contains(kHooked, name) || contains(kInner, name) ||
+         std::any_of(kBegins.begin(), kBegins.end(),
+                     [&](std::string_view begin) { return name.starts_with(begin); });
+}
+
+void KubeProxyRemoval::take(std::string_view line) {
+  if (line.starts_with("*")) {
+    table_ = line.substr(1);
+    chains_.clear();
+    hooks_.clear();
+    held_.clear();
+  } else if (line.starts_with(":")) {
+    const std::string_view chain = line.substr(1, line.find(' ') - 1);
+    if (is_kube_proxy_chain(chain)) {
+      chains_.emplace_back(chain);
+    }
+  } else if (line.starts_with("-A ")) {
+    take_rule(line);
+  } else if (line == "COMMIT") {
+    end_table();
+  }
+}
+
+void KubeProxyRemoval::take_rule(std::string_view line) {
+  const std::vector<std::string> words = words_of(line);
+  const std::string target = target_of(words);
+  if (words.size() < 2 || !is_kube_proxy_chain(target) || is_kube_proxy_chain(words[1])) {
+    return;
+  }
+  if (contains(kBuiltIn, words[1]) && contains(kHooked, target)) {
+    hooks_.emplace_back(line.substr(3));
+  } else {
+    held_.insert(target);
+  }
+}
+
+void KubeProxyRemoval::end_table() {
+  if (chains_.empty()) {
+    return;
+  }
+  text_ += "*" + table_ + "\n";
+  for (const std::string& chain : chains_) {
+    text_ += ":" + chain + " - [0:0]\n";  // empties it
+  }
+  for (const std::string& hook : hooks_) {
+    text_ += "-D " + hook + "\n";
+  }
+  for (const std::string& chain : chains_) {
+    if (!held_.contains(chain)) {
+      text_ += "-X " + chain + "\n";
+    }
+  }
+  text_ += "COMMIT\n";
+}
+
+}  // namespace ipt
+
+core::Result<void> remove_kube_proxy_rules(ipt::Runner& runner,
+                                           const std::vector<std::string>& kept) {
+  const auto removal = [&](const ipt::Programs& programs) -> core::Result<std::string> {
+    if (ipt::contains(kept, programs.variant_name())) {
+      return std::string();
+    }
+    ipt::KubeProxyRemoval of_all;
+    const auto read = ipt::read_saved(runner, programs,
+                                      [&](std::string_view line) { of_all.take(line); });
+    if (!read) {
+      return tl::make_unexpected(read.error());
+    }
+    return of_all.text();
+  };
+  return ipt::restore_all_that(runner, ipt::has_kube_proxy_chains, removal);
+}
+
+}  // namespace sluice::kni
