@@ -68,10 +68,22 @@ Result<core::ApplyReport> IptablesSink::apply(const core::TablePtr& table) {
   return core::ApplyReport{table->generation(), unsupported(*table)};
 }
 
+namespace {
+
+/// Of each endpoint, by the kernel's match for session affinity; its default when it does not say.
+std::string remembered_clients() {
+  std::string number;
+  std::ifstream("/sys/module/xt_recent/parameters/ip_list_tot") >> number;
+  return number.empty() ? "100" : number;
+}
+
+}  // namespace
+
 /// All that holds now; a line that is new is told.
 std::vector<core::Unsupported> IptablesSink::unsupported(const core::ForwardingTable& table) {
   std::vector<core::Unsupported> out;
   const core::Capabilities can = capabilities();
+  const std::string clients = remembered_clients();
   std::set<std::pair<std::string, std::string>> now;
   for (std::uint32_t i = 0; i < table.slot_limit(); ++i) {
     const core::ServicePort* service = table.service(static_cast<core::ServiceSlot>(i));
@@ -82,6 +94,10 @@ std::vector<core::Unsupported> IptablesSink::unsupported(const core::ForwardingT
     if (family(service->family) == nullptr) {
       lines.push_back(
           {service->name, "not served: " + why_not_[service->family == Family::kIpv4 ? 0 : 1]});
+    }
+    if (service->affinity_seconds != 0) {
+      lines.push_back({service->name, "session affinity: the kernel remembers the last " + clients +
+                                          " clients of each endpoint (xt_recent's ip_list_tot)"});
     }
     for (core::Unsupported& line : lines) {
       const auto [at, is_new] = now.emplace(line.service_port, line.what);
