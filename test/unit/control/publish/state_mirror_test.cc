@@ -14,16 +14,27 @@ namespace {
 thread_local std::size_t allocations_left = std::numeric_limits<std::size_t>::max();
 }  // namespace
 
+// The single forms, all of them: ASan brings its own of each that is left out and takes only back
+// what it gave. The array and the aligned ones stay in pairs, the library's or ASan's.
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  if (allocations_left == 0) {
+    return nullptr;
+  }
+  --allocations_left;
+  return std::malloc(size == 0 ? 1 : size);
+}
 [[gnu::noinline]] void* operator new(std::size_t size) {
-  void* place = allocations_left == 0 ? nullptr : std::malloc(size);
+  void* place = operator new(size, std::nothrow);
   if (place == nullptr) {
     throw std::bad_alloc();
   }
-  --allocations_left;
   return place;
 }
 [[gnu::noinline]] void operator delete(void* place) noexcept { std::free(place); }
 [[gnu::noinline]] void operator delete(void* place, std::size_t) noexcept { std::free(place); }
+[[gnu::noinline]] void operator delete(void* place, const std::nothrow_t&) noexcept {
+  std::free(place);
+}
 
 namespace sluice::publish {
 namespace {
