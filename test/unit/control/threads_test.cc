@@ -2,8 +2,11 @@
 // ThreadSanitizer sees it.
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
 #include <atomic>
 #include <stdexcept>
+#include <thread>
 
 #include "control/compile/compiler.h"
 #include "control/publish/all_cores.h"
@@ -57,6 +60,22 @@ TEST(AllCores, WhatOneThrowsIsThrownWhenAllHaveEnded) {
                                      }),
                std::runtime_error);
   EXPECT_EQ(running, 0);
+}
+
+// Threads inherit where their parent may run: on one core they would only take turns.
+TEST(AllCores, AThreadThatIsPinnedToOneCoreStartsNoOther) {
+  std::atomic<int> elsewhere{0};
+  std::thread pinned([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    const auto self = std::this_thread::get_id();
+    publish::on_all_cores(1000,
+                          [&](std::size_t) { elsewhere += std::this_thread::get_id() != self; });
+  });
+  pinned.join();
+  EXPECT_EQ(elsewhere, 0);
 }
 
 /// Tables of a state and then of another one, as text, and how many Services were short of ids.
