@@ -52,7 +52,7 @@ class StateMirrorTest : public testing::Test {
   }
   void change(const model::Delta& delta) {
     model::apply(owner_, delta);
-    mirror_.add(delta, owner_.version);
+    (void)mirror_.add(delta, owner_.version);
   }
   static model::Delta service(int number) {
     return upsert({make_service("s" + std::to_string(number), "10.96.0.1")});
@@ -84,7 +84,7 @@ TEST_F(StateMirrorTest, CopiesOnlyWhileAnEarlierReaderHoldsItsState) {
 }
 
 TEST_F(StateMirrorTest, IsEmptyAfterResetUntilItIsFilled) {
-  mirror_.reset();
+  (void)mirror_.reset();
   EXPECT_FALSE(mirror_.live());
   EXPECT_EQ(mirror_.read(), nullptr);
   change(service(1));
@@ -94,7 +94,7 @@ TEST_F(StateMirrorTest, IsEmptyAfterResetUntilItIsFilled) {
 
 // A copy of a large state is made in steps, so that it holds up no change.
 TEST_F(StateMirrorTest, TakesChangesInTheMiddleOfACopy) {
-  mirror_.reset();
+  (void)mirror_.reset();
   for (int i = 0; i < 300; ++i) {
     model::apply(owner_, service(i));
   }
@@ -131,10 +131,13 @@ TEST_F(StateMirrorTest, GivesUpWhenNobodyReads) {
   for (int i = 0; i < 1000; ++i) {
     many.deleted_nodes.push_back("n" + std::to_string(i));
   }
+  std::shared_ptr<const void> dropped;
   for (std::size_t i = 0; i <= StateMirror::kMaxPending / 1000; ++i) {
-    mirror_.add(many, i + 1);
+    EXPECT_EQ(dropped, nullptr);
+    dropped = mirror_.add(many, i + 1);
   }
   EXPECT_FALSE(mirror_.live());
+  EXPECT_NE(dropped, nullptr);  // the caller's to free
 }
 
 TEST_F(StateMirrorTest, ReadersInThreadsSeeWholeStates) {
