@@ -3,7 +3,6 @@
 #include "control/compile/explain.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "control/compile/node_context.h"

@@ -177,10 +177,6 @@ ChangeSet apply(ClusterState& state, const Delta& delta) {
   return changes.finish(state);
 }
 
-ChangeSet replace(ClusterState& state, ClusterState&& next) {
-  return exchange(state, next);
-}
-
 ChangeSet exchange(ClusterState& state, ClusterState& next, const ParallelFor& parallel) {
   Collector changes;
   compare(state.services, next.services, parallel, [&](const Service* b, const Service* a) {

@@ -169,8 +169,6 @@ ChangeSet apply(ClusterState& state, const Delta& delta);
 /// @param parallel  compares parts of large states at once; the result does not depend on it.
 ChangeSet exchange(ClusterState& state, ClusterState& next,
                    const ParallelFor& parallel = one_after_another);
-/// As exchange().
-ChangeSet replace(ClusterState& state, ClusterState&& next);
 
 /// The Service a slice belongs to (SL-2); nullopt: ignored.
 std::optional<ObjectName> owner_of(const EndpointSlice& slice);

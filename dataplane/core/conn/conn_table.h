@@ -177,11 +177,6 @@ class ConnTable {
   [[nodiscard]] Hot& entry(EntryIndex i) noexcept { return hot_[at(i)]; }
   [[nodiscard]] const Hot& entry(EntryIndex i) const noexcept { return hot_[at(i)]; }
   [[nodiscard]] const ColdEntry& cold(EntryIndex i) const noexcept { return cold_[at(i)]; }
-  /// Still the connection that `generation` (ColdEntry) was read from?
-  [[nodiscard]] bool is_live(EntryIndex i, std::uint32_t generation) const noexcept {
-    return at(i) < used_ && hot_[at(i)].state != ConnState::kFree &&
-           cold_[at(i)].generation == generation;
-  }
 
   // --- states ---------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "dataplane/core/fwd/forwarding_table.h"
