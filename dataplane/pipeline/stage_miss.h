@@ -147,18 +147,14 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     return;
   }
   const bool later_fragment = f.l4_offset == 0;
-  if (later_fragment) {
-    if (needs_no_entry(decision)) {
-      forward_without_entry<F>(i, decision, core::pick(decision, tuple, now_ns_, scheduler_));
-    } else {
-      drop(p, Counter::kFragmentNoFlow);
-    }
-    return;
-  }
   constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck | core::kTcpRst;
-  if (f.protocol != core::kIpProtoUdp && (f.tcp_flags & kOpening) != core::kTcpSyn) {
+  const bool unknown =
+      f.protocol != core::kIpProtoUdp && (f.tcp_flags & kOpening) != core::kTcpSyn;
+  if (later_fragment || unknown) {
     if (needs_no_entry(decision)) {
       forward_without_entry<F>(i, decision, core::pick(decision, tuple, now_ns_, scheduler_));
+    } else if (later_fragment) {
+      drop(p, Counter::kFragmentNoFlow);
     } else {
       reject(i);  // a TCP or SCTP connection this node does not know: fail at once (F13)
     }
