@@ -115,9 +115,10 @@ bool Worker<Io, I4, I6, C>::hand_over(std::uint32_t i, std::size_t worker, Stage
   if (message->ready) {
     message->hash = batch_.hashes[i];
     message->parsed = f;
+  } else {
+    message->has_ports = (batch_.has_ports >> i & 1) != 0;
+    message->ports = batch_.ports[i];
   }
-  message->has_ports = (batch_.has_ports >> i & 1) != 0;
-  message->ports = batch_.ports[i];
   if (stage >= Stage::kHome) {
     message->answer = batch_.answers[i];
   }
