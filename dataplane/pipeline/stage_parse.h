@@ -39,7 +39,7 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
   core::ParsedFrame& f = batch_.parsed[i];
   core::parse_frame_inline(p.data, p.contiguous, p.total, f);
   const bool flow = f.kind == core::FrameKind::kFlow4 || f.kind == core::FrameKind::kFlow6;
-  const std::uint64_t own = fast_[static_cast<std::size_t>(p.port) % kMaxPorts].own_mac;
+  const std::uint64_t own = fast_port(p.port).own_mac;
   if (!flow || ((core::load_raw64(p.data) & kMacMask) != own && p.origin == Origin::kWire))
       [[unlikely]] {
     batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);

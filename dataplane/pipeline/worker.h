@@ -428,6 +428,9 @@ class Worker {
     std::uint32_t max_frame = 0;    ///< longest frame: MTU and Ethernet header; 0: not present
     std::uint64_t own_mac = 0;      ///< as it lies at the start of a frame, low 48 bits
   };
+  [[nodiscard]] const FastPort& fast_port(PortIndex p) const noexcept {
+    return fast_[static_cast<std::size_t>(p) % kMaxPorts];
+  }
 
   const WorkerConfig config_;
   const WorkerLinks links_;
