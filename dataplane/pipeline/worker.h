@@ -162,8 +162,8 @@ class Worker {
   void parse_batch() noexcept;
   void parse_and_sort(std::uint32_t i, BatchSizes& sizes) noexcept;
   void sort_handed_over(std::uint32_t i, BatchSizes& sizes) noexcept;
-  void add_flow4(std::uint32_t i, std::uint32_t hash, BatchSizes& sizes) noexcept;
-  void add_flow6(std::uint32_t i, std::uint32_t hash, BatchSizes& sizes) noexcept;
+  template <class F>
+  void add_flow(std::uint32_t i, std::uint32_t hash, BatchSizes& sizes) noexcept;
   void complete_checksums() noexcept;
   void complete_checksum(std::uint32_t i) noexcept;
   void serve_others() noexcept;
