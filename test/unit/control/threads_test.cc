@@ -79,7 +79,7 @@ TEST(AllCores, AThreadThatIsPinnedToOneCoreStartsNoOther) {
 }
 
 /// Tables of a state and then of another one, as text, and how many Services were short of ids.
-std::vector<std::string> compiled(const model::ParallelFor& parallel,
+std::vector<std::string> compiled(const core::ParallelFor& parallel,
                                   compile::IdRegistry::Limits limits) {
   test::SmallCluster node;
   compile::IdRegistry ids(limits);
@@ -105,14 +105,14 @@ void backwards(std::size_t n, const std::function<void(std::size_t)>& body) {
 }
 
 TEST(CompileOnManyThreads, MakesTheTableOfOne) {
-  const auto wanted = compiled(model::one_after_another, {});
+  const auto wanted = compiled(core::one_after_another, {});
   EXPECT_EQ(wanted, compiled(publish::on_all_cores, {}));
   EXPECT_EQ(wanted, compiled(backwards, {}));
 }
 
 TEST(CompileOnManyThreads, RefusesTheSameObjectsWhenIdsRunOut) {
   const compile::IdRegistry::Limits few{kServices - 100, kServices + 700};
-  const auto wanted = compiled(model::one_after_another, few);
+  const auto wanted = compiled(core::one_after_another, few);
   EXPECT_NE(wanted[1], "0");
   EXPECT_EQ(wanted, compiled(publish::on_all_cores, few));
   EXPECT_EQ(wanted, compiled(backwards, few));
