@@ -137,8 +137,7 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
   }
   const core::Flow flow = flow_of(i, tuple);
   const core::Decision decision = core::decide(*tables_->table, flow);
-  // What passes is judged by the host. An answer would only be one more stray packet.
-  if (decision.verdict != core::FlowVerdict::kPass && p.origin == Origin::kWire &&
+  if (core::drops_martian(decision, p.origin == Origin::kWire) &&
       tables_->book->is_service_address(tuple.src)) {
     drop(p, Counter::kRuleMartianSource);
     return;
@@ -257,7 +256,7 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const 
   const Hop hop = resolve(chosen.address, true);
   conn.to_backend = hop.index;
   const bool keeps_source =
-      core::host_keeps_source(*tables_->table, chosen, hop.index == kHostHop);
+      core::host_keeps_source(*tables_->table, chosen.address.family(), hop.index == kHostHop);
   const bool full = translate_source ||
                     (!keeps_source && core::source_is_translated(decision, flow, chosen));
   conn.mode = full ? core::ForwardingMode::kFullNat : core::ForwardingMode::kNat;
