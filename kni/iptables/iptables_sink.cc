@@ -1,5 +1,7 @@
 #include "kni/iptables/iptables_sink.h"
 
+#include <fstream>
+
 #include "dataplane/core/fwd/unsupported.h"
 
 namespace sluice::kni {

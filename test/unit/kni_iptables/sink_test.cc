@@ -5,6 +5,8 @@
 
 #include <cstdio>
 #include <fstream>
+#include <map>
+#include <string>
 
 #include <gmock/gmock.h>
 
@@ -23,6 +25,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+using testing::Pair;
 
 class IptablesSinkTest : public testing::Test {
  protected:
@@ -128,7 +131,8 @@ TEST_F(IptablesSinkTest, APartialSyncThatFailsIsFollowedByAWholeOneAtOnce) {
   ASSERT_TRUE(sink_->apply(change()));
   EXPECT_EQ(v4().partial_failures, 1u);
   EXPECT_EQ(v4().full_syncs, 2u);
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("everything is written anew")));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("default/sticky"),  // its affinity has a limit
+                                     HasSubstr("everything is written anew")));
 }
 
 TEST_F(IptablesSinkTest, APartialSyncThatFailsIsTheLastOneWhenTheDaemonEnds) {
@@ -202,8 +206,12 @@ TEST_F(IptablesSinkTest, AMissingProgramIsALineAndItsFamilyIsReportedPerService)
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("IPv6 is not served: ip6tables: cannot be run")));
   const auto report = sink_->apply(source_.make());
   ASSERT_TRUE(report);
-  ASSERT_EQ(report->unsupported.size(), 1u);
-  EXPECT_EQ(report->unsupported[0].service_port, "default/six");
+  std::map<std::string, std::string> told;
+  for (const core::Unsupported& line : report->unsupported) {
+    told[line.service_port] = line.what;
+  }
+  EXPECT_THAT(told, ElementsAre(Pair("default/six", HasSubstr("not served: ip6tables")),
+                                Pair("default/sticky:http", HasSubstr("session affinity"))));
 
   programs_.missing["iptables"] = "cannot be run: No such file or directory";
   const auto none = IptablesSink::open(std::make_unique<FakeRunner>(programs_), options_);
