@@ -12,6 +12,7 @@ namespace {
 pipeline::NeighbourState word_state(kni::HostNeighbour::State state) {
   switch (state) {
     case kni::HostNeighbour::State::kReachable:
+    case kni::HostNeighbour::State::kPermanent:
       return pipeline::NeighbourState::kReachable;
     case kni::HostNeighbour::State::kFailed:
       return pipeline::NeighbourState::kFailed;

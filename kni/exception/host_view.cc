@@ -11,6 +11,8 @@ HostNeighbour::State state_of(const NeighbourRecord& record) {
   switch (record.state) {
     case NeighbourRecord::State::kValid:
       return HostNeighbour::State::kReachable;
+    case NeighbourRecord::State::kPermanent:
+      return HostNeighbour::State::kPermanent;
     case NeighbourRecord::State::kFailed:
       return HostNeighbour::State::kFailed;
     case NeighbourRecord::State::kResolving:

@@ -34,8 +34,13 @@ struct HostNeighbour {
   std::size_t port = 0;
   core::IpAddress address;
   core::MacAddress mac;
-  enum class State : std::uint8_t { kUnresolved, kReachable, kFailed, kOwn } state =
-      State::kUnresolved;
+  enum class State : std::uint8_t {
+    kUnresolved,
+    kReachable,
+    kPermanent,  ///< reachable, by the administrator's word
+    kFailed,
+    kOwn
+  } state = State::kUnresolved;
   bool operator==(const HostNeighbour&) const = default;
 };
 

@@ -194,7 +194,8 @@ Record read_neighbour(const nlmsghdr& message) {
   record.address = *address;
   const nlattr* mac = found[NDA_LLADDR];
   if ((header->ndm_state & kValid) != 0 && mac != nullptr && mnl_attr_get_payload_len(mac) == 6) {
-    record.state = NeighbourRecord::State::kValid;
+    record.state = (header->ndm_state & NUD_PERMANENT) != 0 ? NeighbourRecord::State::kPermanent
+                                                            : NeighbourRecord::State::kValid;
     record.mac = core::MacAddress::load(mnl_attr_get_payload(mac));
   } else if ((header->ndm_state & NUD_FAILED) != 0) {
     record.state = NeighbourRecord::State::kFailed;

@@ -39,11 +39,11 @@ struct RouteRecord {
 };
 
 struct NeighbourRecord {
-  enum class State : std::uint8_t { kResolving, kValid, kFailed };
+  enum class State : std::uint8_t { kResolving, kValid, kPermanent, kFailed };
   bool removed = false;
   std::uint32_t link = 0;
   core::IpAddress address;
-  core::MacAddress mac;     ///< when kValid
+  core::MacAddress mac;     ///< when kValid or kPermanent
   State state = State::kResolving;
 };
 

@@ -14,9 +14,10 @@ constexpr auto kUseRefresh = seconds(20);  // not managed: keeps a used neighbou
 constexpr auto kSoon = milliseconds(100);  // lost, or wished for again
 constexpr auto kNoBudget = milliseconds(5);
 
-bool is_settled(State state) {
-  return state == State::kReachable || state == State::kOwn;
-}
+/// Nothing to resolve. To ask for a permanent one would make the kernel drop what it was told.
+bool is_fixed(State state) { return state == State::kPermanent || state == State::kOwn; }
+
+bool is_settled(State state) { return state == State::kReachable || is_fixed(state); }
 
 }  // namespace
 
@@ -123,14 +124,14 @@ void WishBook::look_at(Place at, Time now) {
     forget(at);
     return;
   }
-  if (state != State::kOwn && is_due_to_be_asked(wanted, state, now)) {
+  if (!is_fixed(state) && is_due_to_be_asked(wanted, state, now)) {
     if (!(wanted.vouched ? vouched_ : others_).take(now)) {
       schedule(at, now + kNoBudget);
       return;
     }
     ask(at, now);
   }
-  const bool refused = state != State::kOwn && wanted.asked == Time{};
+  const bool refused = !is_fixed(state) && wanted.asked == Time{};
   schedule(at, now + (refused          ? milliseconds(kSoon)
                       : wanted.settled ? milliseconds(kUseRefresh)
                                        : milliseconds(kRefresh)));

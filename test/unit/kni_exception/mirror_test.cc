@@ -127,10 +127,23 @@ TEST_F(MirrorTest, AWishMakesTheKernelResolveANeighbour) {
   EXPECT_EQ(neighbours[address("10.0.0.2")].state, HostNeighbour::State::kUnresolved);
   EXPECT_THAT(output("ip neigh show 10.0.0.2"), testing::HasSubstr("INCOMPLETE"));
 
-  ASSERT_EQ(run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:77 dev slc-t"), 0);
+  ASSERT_EQ(run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:77 nud reachable dev slc-t"), 0);
   ASSERT_TRUE(step_until(
       [&] { return neighbours[address("10.0.0.2")].state == HostNeighbour::State::kReachable; }));
   EXPECT_EQ(core::to_string(neighbours[address("10.0.0.2")].mac), "02:00:00:00:00:77");
+}
+
+// The kernel takes a question for a permanent neighbour as leave to forget its MAC.
+TEST_F(MirrorTest, AWishLeavesAPermanentNeighbourAsItIs) {
+  ASSERT_EQ(run("ip neigh add 10.0.0.2 lladdr 02:00:00:00:00:77 nud permanent dev slc-t"), 0);
+  open();
+
+  wishes.push_back({0, address("10.0.0.2"), true});
+  ASSERT_TRUE(step_until([&] { return neighbours.count(address("10.0.0.2")) != 0; }));
+  mirror->step();
+
+  EXPECT_EQ(neighbours[address("10.0.0.2")].state, HostNeighbour::State::kPermanent);
+  EXPECT_THAT(output("ip neigh show 10.0.0.2"), testing::HasSubstr("PERMANENT"));
 }
 
 TEST_F(MirrorTest, AFailedNeighbourIsReported) {
@@ -152,7 +165,7 @@ TEST_F(MirrorTest, ANeighbourThatDoesNotAnswerIsForgotten) {
   wishes.push_back({0, address("10.0.0.2")});
   wishes.push_back({0, address("10.0.0.3")});
   ASSERT_TRUE(step_until([&] { return neighbours.count(address("10.0.0.3")) != 0; }));
-  ASSERT_EQ(run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:77 dev slc-t"), 0);
+  ASSERT_EQ(run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:77 nud reachable dev slc-t"), 0);
 
   EXPECT_TRUE(step_until([&] { return !forgotten.empty(); }));
   EXPECT_THAT(forgotten, testing::ElementsAre(address("10.0.0.3")));
@@ -177,7 +190,7 @@ TEST_F(MirrorTest, ANewNeighbourIsResolvedDuringAFloodOfOthersThatDoNotExist) {
   wishes.push_back({0, address("10.0.0.2"), true});
   ASSERT_TRUE(step_until([&] { return neighbours.count(address("10.0.0.2")) != 0; }));
   EXPECT_THAT(output("ip neigh show 10.0.0.2"), testing::HasSubstr("INCOMPLETE"));
-  ASSERT_EQ(run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:77 dev slc-t"), 0);
+  ASSERT_EQ(run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:77 nud reachable dev slc-t"), 0);
 
   EXPECT_TRUE(step_until(
       [&] { return neighbours[address("10.0.0.2")].state == HostNeighbour::State::kReachable; }));

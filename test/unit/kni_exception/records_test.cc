@@ -102,6 +102,7 @@ TEST(ReadRecord, ReadsNeighbourStates) {
   for (const Case& c : {Case{NUD_REACHABLE, NeighbourRecord::State::kValid},
                         Case{NUD_STALE, NeighbourRecord::State::kValid},
                         Case{NUD_PROBE, NeighbourRecord::State::kValid},
+                        Case{NUD_PERMANENT, NeighbourRecord::State::kPermanent},
                         Case{NUD_INCOMPLETE, NeighbourRecord::State::kResolving},
                         Case{NUD_FAILED, NeighbourRecord::State::kFailed}}) {
     Message message(RTM_NEWNEIGH, 0);

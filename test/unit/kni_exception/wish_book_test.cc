@@ -160,13 +160,22 @@ TEST_F(WishBookTest, UnmanagedNeighboursAreKeptFreshAndManagedOnesLeftAlone) {
   EXPECT_GE(asked.size(), 3u);
 }
 
-TEST_F(WishBookTest, OwnAddressesAreNeverAskedFor) {
+TEST_F(WishBookTest, OwnAndPermanentAddressesAreNeverAskedFor) {
   kernel[address(1)] = State::kOwn;
-  step({{0, address(1), true}});
+  kernel[address(2)] = State::kPermanent;
+  step({{0, address(1), true}, {0, address(2), true}});
   run(std::chrono::seconds(60));
   EXPECT_TRUE(asked.empty());
-  EXPECT_THAT(taken, testing::ElementsAre(address(1)));
+  EXPECT_THAT(taken, testing::ElementsAre(address(1), address(2)));
   EXPECT_TRUE(forgotten.empty());
+}
+
+TEST_F(WishBookTest, ANeighbourThatIsNoLongerPermanentIsAskedFor) {
+  kernel[address(1)] = State::kPermanent;
+  step({{0, address(1), true}});
+  change(address(1), State::kUnresolved);
+  step({}, milliseconds(100));
+  EXPECT_THAT(asked, testing::ElementsAre(address(1)));
 }
 
 }  // namespace
