@@ -179,9 +179,10 @@ class Dut:
 
     def pollers(self):
         """Threads that move packets."""
-        return [tid for tid in machine.threads(self.process.pid)
-                if machine.thread_name(self.process.pid, tid).startswith(("lcore-worker",
-                                                                          "rte-worker"))]
+        return machine.pollers(self.process.pid)
+
+    def know_gateway(self):
+        """For a generator that answers no neighbour requests."""
 
 
 class Sluiced(Dut):
@@ -244,6 +245,11 @@ class Sluiced(Dut):
                       p["scheduler"])
         self.ctl("replace", "-f", str(objects), "--wait", "60", "--timeout", "60")
         objects.unlink()
+
+    def know_gateway(self):
+        _, gateway = LINK[self.point["family"]]
+        self.space.run("ip", "neigh", "replace", gateway, "lladdr", GENERATOR_MAC, "dev",
+                       "slc-bench", "nud", "permanent")
 
     def ctl(self, *args):
         done = subprocess.run([str(self.binaries / "sluicectl"), "--server", f"unix:{self.socket}",

@@ -54,6 +54,10 @@ class Embedded:
             raise GeneratorError(f"flows were not opened: {self.opened}")
         return self.opened
 
+    def save(self, path):
+        """Writes all frames of the flows, opened before, to a capture file."""
+        self._ask(f"save {path}")
+
     def load(self, seconds, **settings):
         """rate= (frames a second) or window= (frames in flight); fresh=, foreign= shares."""
         words = " ".join(f"{key}={value}" for key, value in settings.items() if value)

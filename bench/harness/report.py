@@ -22,8 +22,11 @@ def _remarks(row):
         limit = row["throughput"]["limit"]
         if "full" in limit:
             words.append(f"bursts full {limit['full']:.0%}")
-        words.append(f"{min(1, limit['queued']):.0%} of the frames in flight at the device, "
-                     f"generator idle {limit['generator_idle']:.0%}")
+        if "queued" in limit:
+            words.append(f"{min(1, limit['queued']):.0%} of the frames in flight at the device, "
+                         f"generator idle {limit['generator_idle']:.0%}")
+        if row.get("generator", "embedded") != "embedded":
+            words.append(f"by {row['generator']}")
     if "search" in row:
         words.append(f"NDR {row['search']['ndr']:.2f}, PDR {row['search']['pdr']:.2f} Mpps")
     if "latency" in row:

@@ -65,6 +65,10 @@ class Limit(unittest.TestCase):
     def test_is_not_the_device_when_frames_are_back_at_once(self):
         self.assertFalse(self.proof(p50_us=8, full=99)["device"])
 
+    def test_is_not_the_device_without_a_latency_that_shows_it(self):
+        result = {"idle": 0, "received": 5e6, "seconds": 1}
+        self.assertFalse(measure.limit_of({}, {}, result, 512)["device"])
+
     def test_is_not_the_device_when_its_bursts_are_not_full(self):
         self.assertFalse(self.proof(p50_us=90, full=50)["device"])
 

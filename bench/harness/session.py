@@ -93,14 +93,16 @@ class Session:
         row["steal_ticks"] = {cpu: after[cpu] - before[cpu] for cpu in after}
 
     def make_generator(self, device, row, folder):
+        def own():
+            return generators.Embedded(self.binaries, device, row["point"], self.generator_core,
+                                       self.pages.enough, folder, self.chosen.realtime)
         if self.chosen.generator == "pktgen" or (self.chosen.generator is None and pktgen.found() and
                                                  row["link"] == "vhost" and device.translates):
             if not pktgen.found():
                 raise generators.GeneratorError("pktgen is not found (PKTGEN names its binary)")
-            return pktgen.Pktgen(device, {**row["point"], "proto": "udp"}, self.generator_core,
-                                 folder)
-        return generators.Embedded(self.binaries, device, row["point"], self.generator_core,
-                                   self.pages.enough, folder, self.chosen.realtime)
+            return pktgen.Pktgen(device, row["point"], self.generator_core, folder, own,
+                                 self.chosen.realtime)
+        return own()
 
     def _throughput(self, row, device, generator):
         row["throughput"] = measure.throughput(device, generator, self.seconds, self.windows)
