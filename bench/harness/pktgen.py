@@ -1,7 +1,7 @@
 """Pktgen-DPDK as the generator, over virtio-user to a vhost port.
 
 It sets the MTU of its port, which net_memif of DPDK 22.11 refuses: hence vhost. Our own generator
-opens the flows and leaves a capture file of its frames, both directions, then ends; Pktgen takes its
+opens the flows, leaves a capture file of its frames, both directions, and ends; Pktgen takes its
 place on the link and replays them. Its own modes would not do: range makes no more flows than its
 pool has buffers (24,576), random changes nothing in 23.06, and nobody answers as a backend.
 

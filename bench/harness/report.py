@@ -112,7 +112,8 @@ def markdown(result, old, pictures):
             [(n, f"{a:.2f}", f"{b:.2f}", v) for n, a, b, v in changes(result, old[1])])
     text += "".join(f"![{p.stem}]({p.name})\n\n" for p in pictures)
     lines = [(kind, name.replace("_", " "), f"{r['requests_per_second']:.0f}",
-              "" if r["p99_ms"] is None else f"{r['p99_ms']:.1f}", r["errors"])
+              "" if r["p99_ms"] is None else f"{r['p99_ms']:.1f}",
+              ", ".join(f"{count} {word}" for word, count in r["errors"].items()))
              for kind, runs in result.get("stateful", {}).items()
              for name, r in runs.items() if isinstance(r, dict)]
     if lines:

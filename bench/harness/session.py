@@ -202,7 +202,7 @@ def run(chosen, binaries):
         session.run_rows()
         inside, connections = {}, {}
         if chosen.kind != "smoke" and not chosen.only:
-            connections = stateful.run(binaries, {"quick": 3, "full": 10}[chosen.kind], session.say)
+            connections = stateful.run(binaries, chosen.kind, session.say)
             inside = in_process.run(chosen.kind, binaries, session.dut_core, pages, session.say)
     failed = [row["name"] for row in session.rows if "failed" in row]
     failed += inside.get("failed", [])
