@@ -25,8 +25,6 @@ def _remarks(row):
         if "queued" in limit:
             words.append(f"{min(1, limit['queued']):.0%} of the frames in flight at the device, "
                          f"generator idle {limit['generator_idle']:.0%}")
-        if row.get("generator", "embedded") != "embedded":
-            words.append(f"by {row['generator']}")
     if "search" in row:
         words.append(f"NDR {row['search']['ndr']:.2f}, PDR {row['search']['pdr']:.2f} Mpps")
     if "latency" in row:
@@ -56,6 +54,7 @@ def ratios(rows):
         for peer in rows:
             same = ("flows", "lengths") if peer["dut"].startswith("testpmd") else tuple(row["point"])
             if peer["dut"] != "sluiced" and "throughput" in peer and \
+                    peer["generator"] == row["generator"] and \
                     peer["link"].split("-af")[0] == row["link"].split("-af")[0] and \
                     all(peer["point"][key] == row["point"][key] for key in same):
                 found.append((row["name"], peer["name"], row["throughput"]["median"] /

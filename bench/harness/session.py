@@ -57,6 +57,8 @@ class Session:
         name = row["dut"]
         if name.startswith("testpmd") and not dut.Testpmd.found():
             return "dpdk-testpmd is not found"
+        if row["generator"] == "pktgen" and not pktgen.found():
+            return "pktgen is not found (PKTGEN names its binary)"
         if not self.pages.enough and row["link"] in ("memif-zero-copy", "vhost"):
             return "needs huge pages"
         # Images of the frames, twice 64 or 128 bytes a flow, and what a connection takes.
@@ -96,10 +98,7 @@ class Session:
         def own():
             return generators.Embedded(self.binaries, device, row["point"], self.generator_core,
                                        self.pages.enough, folder, self.chosen.realtime)
-        if self.chosen.generator == "pktgen" or (self.chosen.generator is None and pktgen.found() and
-                                                 row["link"] == "vhost" and device.translates):
-            if not pktgen.found():
-                raise generators.GeneratorError("pktgen is not found (PKTGEN names its binary)")
+        if row["generator"] == "pktgen":
             return pktgen.Pktgen(device, row["point"], self.generator_core, folder, own,
                                  self.chosen.realtime)
         return own()
