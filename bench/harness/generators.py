@@ -30,7 +30,7 @@ class Embedded:
         command += ["--reflect"] if not dut.translates else []
         command += ["--one-way"] if point["mode"] in ("dr", "ipip") and dut.translates else []
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(dut.space.command(*command), stdin=subprocess.PIPE,
+            self.process = subprocess.Popen(dut.generator_space.command(*command), stdin=subprocess.PIPE,
                                             stdout=subprocess.PIPE, stderr=log, text=True)
         self.opened = None
         self._read()  # it says when its end of the link is there

@@ -109,7 +109,7 @@ class Pktgen:
         self.log.touch()
         self._master, slave = pty.openpty()
         self.process = subprocess.Popen(
-            self.device.space.command(*command), stdin=slave, stdout=slave, stderr=slave,
+            self.device.generator_space.command(*command), stdin=slave, stdout=slave, stderr=slave,
             env={**os.environ, "TERM": "xterm", "RUNTIME_DIRECTORY": str(self.folder)})
         os.close(slave)
         threading.Thread(target=self._copy, daemon=True).start()
