@@ -66,6 +66,8 @@ class Embedded:
             result = self._ask(f"load seconds={seconds} {words}")
         if result["bad_checksums"]:
             raise GeneratorError(f"checksums of returned frames are wrong: {result}")
+        if result["received"] > result["offered"] + settings.get("window", 0):
+            raise GeneratorError(f"more frames came back than were sent: {result}")
         return result
 
     def _ask(self, command):
