@@ -298,10 +298,12 @@ class Testpmd(Dut):
 class Kernel(Dut):
     """The kernel of this machine on a veth: sluiced in a kernel mode writes the rules."""
 
-    def __init__(self, link, folder, core, point, binaries, mode="nftables"):
+    def __init__(self, link, folder, core, point, binaries, mode="nftables", variant=None):
+        """variant: of iptables, legacy or nft; None: the one of this host."""
         super().__init__(link, folder, core)
         self.point, self.binaries, self.mode = point, pathlib.Path(binaries), mode
-        self.name = f"kernel-{mode}"
+        self.variant = variant
+        self.name = "-".join(["kernel", mode] + ([variant] if variant else []))
         self.socket = folder / "sluiced.sock"
 
     def open(self):
@@ -322,6 +324,8 @@ class Kernel(Dut):
         config = {"mode": self.mode, "listen": f"unix:{self.socket}", "state-dir": "",
                   "healthz": {"address": ""}, "min-sync-period": "0s",
                   "conntrack": {"max-per-core": 0, "tcp-be-liberal": True}}
+        if self.variant:
+            config["iptables"] = {"variant": self.variant}
         path = self.folder / "sluiced.yaml"
         path.write_text(json.dumps(config, indent=1))
         self.spawn([str(self.binaries / "sluiced"), "--config", str(path)])

@@ -60,11 +60,11 @@ def full():
     rows += [row("flood", fresh=0.5, measures=("flood",)),
              row("foreign", foreign=0.1, measures=("foreign",)),
              row("workers-2", workers=2)]
-    rows += [row("veth-iptables", "kernel-iptables", "veth", flows=1_000, services=10,
-                 scheduler="random"),
-             row("veth-nftables-64k", "kernel-nftables", "veth", scheduler="random"),
-             row("veth-af_packet", link="veth-af_packet", flows=1_000, services=10,
-                 scheduler="random")]
+    small = {"flows": 1_000, "services": 10, "scheduler": "random"}
+    rows += [row(f"veth-iptables-{variant}", f"kernel-iptables-{variant}", "veth", **small)
+             for variant in ("legacy", "nft")]
+    rows += [row("veth-nftables-64k", "kernel-nftables", "veth", scheduler="random"),
+             row("veth-af_packet", link="veth-af_packet", **small)]
     return rows
 
 

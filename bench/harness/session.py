@@ -47,7 +47,7 @@ class Session:
         if name.startswith("testpmd-"):
             return dut.Testpmd(link, folder, core, name.split("-")[1], huge)
         if name.startswith("kernel-"):
-            return dut.Kernel(link, folder, core, point, self.binaries, name.split("-")[1])
+            return dut.Kernel(link, folder, core, point, self.binaries, *name.split("-")[1:])
         if name == "command":
             return dut.Command(link, folder, core, self.chosen.dut, self.chosen.dut_translates)
         raise ValueError(f"row {row['name']}: no device {name}")
