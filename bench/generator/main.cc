@@ -4,6 +4,7 @@
 //   open                                           waits for the link and opens all flows
 //   load seconds=1 window=512                      closed loop
 //   load seconds=1 rate=2e6 fresh=0.1 foreign=0    open loop
+//   save FILE                                      every frame, for a generator that replays them
 //
 // bench/harness drives it. It ends with standard input.
 
@@ -19,6 +20,7 @@
 #include <CLI/CLI.hpp>
 #include <rte_cycles.h>
 
+#include "bench/generator/capture_file.h"
 #include "bench/generator/load.h"
 
 namespace sluice::bench {
@@ -104,6 +106,9 @@ class Session {
     if (verb == "open") {
       return open();
     }
+    if (verb == "save") {
+      return images_ != nullptr && save(words);
+    }
     std::map<std::string, double> values = {
         {"seconds", 1}, {"window", 0}, {"rate", 0}, {"fresh", 0}, {"foreign", 0}};
     const std::size_t known = values.size();
@@ -130,6 +135,21 @@ class Session {
                 "\"seconds\": %.3f}\n",
                 report.opened, report.asked, report.bad_checksums,
                 static_cast<double>(rte_rdtsc() - start) / ticks_per_second());
+    return true;
+  }
+
+  bool save(std::istringstream& words) {
+    std::string path;
+    words >> path;
+    CaptureFile file(path);
+    for (std::uint32_t i = 0; i < images_->count(); ++i) {
+      file.add({images_->at(i), images_->stride()}, flows_->length_of(i));
+    }
+    if (auto done = file.close(); !done) {
+      std::fprintf(stderr, "generator: %s\n", done.error().message.c_str());
+      return false;
+    }
+    std::printf("{\"saved\": %u}\n", images_->count());
     return true;
   }
 

@@ -98,13 +98,14 @@ class Namespace:
         return subprocess.run(self.command(*args), check=True, capture_output=True, text=True,
                               **more)
 
-    def veth(self):
-        """Interfaces `dut` and `gen`, without offloads that would join frames."""
+    def veth(self, other):
+        """Interface `dut` here and `gen` in the other: a kernel that forwards would send on what
+        arrives at `gen`, too, round and round until its TTL ends."""
         self.run("ip", "link", "add", "dut", "address", MAC, "type", "veth", "peer", "name", "gen",
-                 "address", GENERATOR_MAC)
-        for name in ("dut", "gen"):
-            self.run("sysctl", "-qw", f"net.ipv6.conf.{name}.accept_dad=0")
-            self.run("ip", "link", "set", name, "up")
+                 "address", GENERATOR_MAC, "netns", other.name)
+        for space, name in ((self, "dut"), (other, "gen")):
+            space.run("sysctl", "-qw", f"net.ipv6.conf.{name}.accept_dad=0")
+            space.run("ip", "link", "set", name, "up")
 
     def close(self):
         subprocess.run(["ip", "netns", "delete", self.name], capture_output=True)
@@ -119,15 +120,16 @@ class Dut:
 
     def __init__(self, link, folder, core):
         self.link, self.folder, self.core = link, folder, core
-        self.space = None
+        self.space = self.generator_space = None
         self.process = None
         self.log = folder / "dut.log"
 
     def __enter__(self):
         try:
-            self.space = Namespace()
+            self.space = self.generator_space = Namespace()
             if self.link.kind == "veth":
-                self.space.veth()
+                self.generator_space = Namespace()
+                self.space.veth(self.generator_space)
         except BaseException:
             self.__exit__()
             raise
@@ -141,8 +143,8 @@ class Dut:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        if self.space:
-            self.space.close()
+        for space in {self.space, self.generator_space} - {None}:
+            space.close()
 
     def spawn(self, command, stdin=subprocess.DEVNULL):
         with open(self.log, "ab") as log:
@@ -179,9 +181,10 @@ class Dut:
 
     def pollers(self):
         """Threads that move packets."""
-        return [tid for tid in machine.threads(self.process.pid)
-                if machine.thread_name(self.process.pid, tid).startswith(("lcore-worker",
-                                                                          "rte-worker"))]
+        return machine.pollers(self.process.pid)
+
+    def know_gateway(self):
+        """For a generator that answers no neighbour requests."""
 
 
 class Sluiced(Dut):
@@ -245,6 +248,11 @@ class Sluiced(Dut):
         self.ctl("replace", "-f", str(objects), "--wait", "60", "--timeout", "60")
         objects.unlink()
 
+    def know_gateway(self):
+        _, gateway = LINK[self.point["family"]]
+        self.space.run("ip", "neigh", "replace", gateway, "lladdr", GENERATOR_MAC, "dev",
+                       "slc-bench", "nud", "permanent")
+
     def ctl(self, *args):
         done = subprocess.run([str(self.binaries / "sluicectl"), "--server", f"unix:{self.socket}",
                                *args], capture_output=True, text=True)
@@ -290,10 +298,12 @@ class Testpmd(Dut):
 class Kernel(Dut):
     """The kernel of this machine on a veth: sluiced in a kernel mode writes the rules."""
 
-    def __init__(self, link, folder, core, point, binaries, mode="nftables"):
+    def __init__(self, link, folder, core, point, binaries, mode="nftables", variant=None):
+        """variant: of iptables, legacy or nft; None: the one of this host."""
         super().__init__(link, folder, core)
         self.point, self.binaries, self.mode = point, pathlib.Path(binaries), mode
-        self.name = f"kernel-{mode}"
+        self.variant = variant
+        self.name = "-".join(["kernel", mode] + ([variant] if variant else []))
         self.socket = folder / "sluiced.sock"
 
     def open(self):
@@ -309,18 +319,17 @@ class Kernel(Dut):
             "net.ipv4.conf.all.send_redirects=0", "net.ipv4.conf.dut.send_redirects=0",
             "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.dut.rp_filter=0")
         # The frames the generator sends are taken up by the CPU of the device under test.
-        self._rps("dut", 1 << self.core)
-        self._rps("gen", 0)
+        run("sh", "-c",
+            f"echo {1 << self.core:x} > /sys/class/net/dut/queues/rx-0/rps_cpus")
         config = {"mode": self.mode, "listen": f"unix:{self.socket}", "state-dir": "",
                   "healthz": {"address": ""}, "min-sync-period": "0s",
                   "conntrack": {"max-per-core": 0, "tcp-be-liberal": True}}
+        if self.variant:
+            config["iptables"] = {"variant": self.variant}
         path = self.folder / "sluiced.yaml"
         path.write_text(json.dumps(config, indent=1))
         self.spawn([str(self.binaries / "sluiced"), "--config", str(path)])
         wait_for("sluiced does not serve", self.socket.exists, 30, self.process, self.log)
-
-    def _rps(self, interface, mask):
-        self.space.run("sh", "-c", f"echo {mask:x} > /sys/class/net/{interface}/queues/rx-0/rps_cpus")
 
     def pollers(self):
         """The kernel's own thread for packets on that CPU."""

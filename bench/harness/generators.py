@@ -30,7 +30,7 @@ class Embedded:
         command += ["--reflect"] if not dut.translates else []
         command += ["--one-way"] if point["mode"] in ("dr", "ipip") and dut.translates else []
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(dut.space.command(*command), stdin=subprocess.PIPE,
+            self.process = subprocess.Popen(dut.generator_space.command(*command), stdin=subprocess.PIPE,
                                             stdout=subprocess.PIPE, stderr=log, text=True)
         self.opened = None
         self._read()  # it says when its end of the link is there
@@ -54,6 +54,10 @@ class Embedded:
             raise GeneratorError(f"flows were not opened: {self.opened}")
         return self.opened
 
+    def save(self, path):
+        """Writes all frames of the flows, opened before, to a capture file."""
+        self._ask(f"save {path}")
+
     def load(self, seconds, **settings):
         """rate= (frames a second) or window= (frames in flight); fresh=, foreign= shares."""
         words = " ".join(f"{key}={value}" for key, value in settings.items() if value)
@@ -62,6 +66,8 @@ class Embedded:
             result = self._ask(f"load seconds={seconds} {words}")
         if result["bad_checksums"]:
             raise GeneratorError(f"checksums of returned frames are wrong: {result}")
+        if result["received"] > result["offered"] + settings.get("window", 0):
+            raise GeneratorError(f"more frames came back than were sent: {result}")
         return result
 
     def _ask(self, command):

@@ -61,17 +61,20 @@ def steal_ticks():
     return ticks
 
 
-def threads(pid):
-    return [int(task.name) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()]
-
-
-def thread_name(pid, tid):
-    return pathlib.Path(f"/proc/{pid}/task/{tid}/comm").read_text().strip()
+def threads(pid, *names):
+    """Threads of a process whose name begins with one of these."""
+    return [int(task.name) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+            if (task / "comm").read_text().startswith(names)]
 
 
 def kernel_threads(name):
     return [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/comm")
             if path.read_text().strip() == name]
+
+
+def pollers(pid):
+    """Threads of a DPDK process that move packets."""
+    return threads(pid, "lcore-worker", "rte-worker")
 
 
 class Realtime:

@@ -6,12 +6,14 @@ BASE = {"family": 4, "proto": "tcp", "flows": 64_000, "services": 1_000, "backen
         "workers": 1}
 IMIX = [60] * 7 + [566] * 4 + [1514]  # 64, 570 and 1518 bytes on a wire
 FULL = [1514]
+VHOST = (("", "sluiced"), ("-macswap", "testpmd-macswap"), ("-io", "testpmd-io"))
 
 
-def row(name, dut="sluiced", link="memif", measures=("throughput",), pair=None, **factors):
+def row(name, dut="sluiced", link="memif", measures=("throughput",), pair=None,
+        generator="embedded", **factors):
     """pair: rows of one pair are measured twice in turn, because a machine's speed drifts."""
     return {"name": name, "dut": dut, "link": link, "measures": list(measures), "pair": pair,
-            "point": {**BASE, **factors}}
+            "generator": generator, "point": {**BASE, **factors}}
 
 
 def quick():
@@ -35,7 +37,8 @@ def quick():
 
 def full():
     rows = quick()
-    rows += [row("vhost", link="vhost"), row("vhost-macswap", "testpmd-macswap", "vhost")]
+    rows += [row("vhost" + tail, device, "vhost") for tail, device in VHOST]
+    rows += [row("pktgen" + tail, device, "vhost", generator="pktgen") for tail, device in VHOST]
     rows += [row("imix", lengths=IMIX), row("macswap-imix", "testpmd-macswap", lengths=IMIX),
              row("1500", lengths=FULL), row("macswap-1500", "testpmd-macswap", lengths=FULL)]
     rows += [row(f"flows-{name}", flows=count) for name, count in
@@ -57,11 +60,11 @@ def full():
     rows += [row("flood", fresh=0.5, measures=("flood",)),
              row("foreign", foreign=0.1, measures=("foreign",)),
              row("workers-2", workers=2)]
-    rows += [row("veth-iptables", "kernel-iptables", "veth", flows=1_000, services=10,
-                 scheduler="random"),
-             row("veth-nftables-64k", "kernel-nftables", "veth", scheduler="random"),
-             row("veth-af_packet", link="veth-af_packet", flows=1_000, services=10,
-                 scheduler="random")]
+    small = {"flows": 1_000, "services": 10, "scheduler": "random"}
+    rows += [row(f"veth-iptables-{variant}", f"kernel-iptables-{variant}", "veth", **small)
+             for variant in ("legacy", "nft")]
+    rows += [row("veth-nftables-64k", "kernel-nftables", "veth", scheduler="random"),
+             row("veth-af_packet", link="veth-af_packet", **small)]
     return rows
 
 

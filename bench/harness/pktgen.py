@@ -1,67 +1,32 @@
-"""Pktgen-DPDK as the generator: range mode over virtio-user to a vhost port.
+"""Pktgen-DPDK as the generator, over virtio-user to a vhost port.
 
-It sets the MTU of its port, which net_memif of DPDK 22.11 refuses: hence vhost. It needs a
-pseudo-terminal. It only sends: UDP from clients, an open loop at a share of its line rate; nobody
-answers as a backend, so there are no replies to translate. A Lua script of ours inside it takes
-orders from a file and writes what was counted to another.
+It sets the MTU of its port, which net_memif of DPDK 22.11 refuses: hence vhost. Our own generator
+opens the flows, leaves a capture file of its frames, both directions, and ends; Pktgen takes its
+place on the link and replays them. Its own modes would not do: range makes no more flows than its
+pool has buffers (24,576), random changes nothing in 23.06, and nobody answers as a backend.
+
+Orders are typed on a pseudo-terminal, without which it does not start; what it counts is read from
+DPDK's telemetry while it sends. It knows an open loop only, at a share of its line rate; where the
+link is full it waits for room, so at its full rate frames always wait for the device.
 """
 
+import contextlib
 import json
-import math
 import os
 import pathlib
 import pty
 import shutil
+import socket
 import subprocess
 import threading
 import time
 
-from . import cluster, generators
+from . import dut, generators, machine
 
-LINE_MPPS = 14.88  # of the 10 Gbit/s a virtio port claims, at 64 bytes
-
-SCRIPT = """
-package.path = package.path .. ";?.lua;{library}/?.lua"
-require "Pktgen"
-local port, folder = "0", "{folder}"
-local function range(field, first, step, last)
-  pktgen.range[field](port, "start", first)
-  pktgen.range[field](port, "inc", step)
-  pktgen.range[field](port, "min", first)
-  pktgen.range[field](port, "max", last)
-end
-pktgen.screen("off")
-pktgen.range.dst_mac(port, "start", "{mac}")
-pktgen.range.src_mac(port, "start", "{own_mac}")
-range("src_ip", "{first_client}", "0.0.0.1", "{last_client}")
-range("src_port", {first_port}, 1, {last_port})
-range("dst_ip", "{first_vip}", "0.0.0.1", "{last_vip}")
-range("dst_port", 80, 0, 80)
-range("pkt_size", {size}, 0, {size})
-pktgen.range.ip_proto(port, "udp")
-pktgen.set_range(port, "on")
-local number = 1
-while true do
-  local order = io.open(folder .. "/order." .. number)
-  if order then
-    local rate, milliseconds = order:read("n", "n")
-    order:close()
-    pktgen.clr()
-    pktgen.set(port, "rate", rate)
-    pktgen.start(port)
-    pktgen.delay(milliseconds)
-    pktgen.stop(port)
-    pktgen.delay(1200) -- its counters follow once a second
-    local seen = pktgen.portStats(port, "port")[0]
-    local answer = io.open(folder .. "/answer.part", "w")
-    answer:write(string.format('{{"offered": %d, "received": %d}}', seen.opackets, seen.ipackets))
-    answer:close()
-    os.rename(folder .. "/answer.part", folder .. "/answer." .. number)
-    number = number + 1
-  end
-  pktgen.delay(20)
-end
-"""
+LINE = 10e9  # bits a second, what a virtio port claims
+GAP = 24     # of a frame on a wire: preamble, pause and FCS
+BURST = 32
+IDLE = 19    # niceness of threads that never rest and have nothing to do during a window
 
 
 def found():
@@ -69,16 +34,23 @@ def found():
     return shutil.which(os.environ.get("PKTGEN", "pktgen"))
 
 
-def flow_ranges(flows, services):
-    """(clients, ports): Pktgen steps every range at once, so it makes as many flows as the least
-    common multiple of the ranges; clients is a multiple of the services, ports has no common factor
-    with it, and the product comes closest to `flows` from above."""
-    ports = min(flows, 255)
-    clients = services * math.ceil(flows / ports / services)
-    while math.gcd(ports, clients) != 1:
-        ports -= 1
-        clients = services * math.ceil(flows / ports / services)
-    return clients, ports
+class Telemetry:
+    """Counters of a DPDK process, by its socket."""
+
+    def __init__(self, path):
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.settimeout(10)
+        self._socket.connect(str(path))
+        self._most = json.loads(self._socket.recv(1024))["max_output_len"]
+
+    def frames(self):
+        """(time in seconds, frames sent, frames received) of port 0"""
+        self._socket.send(b"/ethdev/stats,0")
+        seen = json.loads(self._socket.recv(self._most))["/ethdev/stats"]
+        return time.monotonic(), seen["opackets"], seen["ipackets"]
+
+    def close(self):
+        self._socket.close()
 
 
 class Pktgen:
@@ -86,82 +58,122 @@ class Pktgen:
 
     name = "pktgen"
 
-    def __init__(self, dut, point, core, folder):
-        self.folder, self.orders, self.opened = folder, 0, None
-        clients, ports = flow_ranges(point["flows"], point["services"])
-        self.flows = clients * ports
-        binary = found()
-        script = folder / "pktgen.lua"
-        script.write_text(SCRIPT.format(
-            library=os.environ.get("PKTGEN_LUA", pathlib.Path(binary).resolve().parent),
-            folder=folder, mac=dut.link.mac, own_mac="02:00:00:00:00:09",
-            first_client=cluster.numbered(cluster.CLIENTS, 1),
-            last_client=cluster.numbered(cluster.CLIENTS, clients),
-            first_port=1024, last_port=1023 + ports,
-            first_vip=cluster.numbered(cluster.VIPS, 1),
-            last_vip=cluster.numbered(cluster.VIPS, point["services"]),
-            size=max(64, point["lengths"][0] + 4)))
+    def __init__(self, device, point, core, folder, make_own, realtime=False):
+        """make_own: of the generator that opens the flows."""
+        if device.link.kind != "vhost":
+            raise generators.GeneratorError("Pktgen speaks vhost only")
+        if point["mode"] == "dr":
+            raise generators.GeneratorError("Pktgen answers for no neighbours, mode dr needs it")
+        self.device, self.core, self.folder, self.realtime = device, core, folder, realtime
+        lengths = point["lengths"]
+        # Its rate is one of frames of their mean length.
+        self.line = LINE / 8 / (sum(lengths) // len(lengths) + GAP)
+        self.make_own, self.opened = make_own, None
+        self.process = self._master = self._telemetry = None
         self.log = folder / "pktgen.log"
-        control = next((cpu for cpu in sorted(os.sched_getaffinity(0)) if cpu != core), core)
-        command = [binary, f"--lcores=0@{control},1@{core}", "--no-pci", "--in-memory",
-                   "--single-file-segments", "--no-telemetry", "-m", "512", "--vdev",
-                   dut.link.generator_device(), "--", "-P", "-m", "1.0", "-f", str(script)]
-        master, slave = pty.openpty()
-        self.process = subprocess.Popen(dut.space.command(*command), stdin=slave, stdout=slave,
-                                        stderr=slave, env={**os.environ, "TERM": "xterm"})
-        os.close(slave)
-        self._master = master
-        threading.Thread(target=self._copy, daemon=True).start()
-
-    def _copy(self):
-        with open(self.log, "wb") as log:
-            while True:
-                try:
-                    log.write(os.read(self._master, 65536))
-                except OSError:
-                    return
-                log.flush()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()
-        try:
-            self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        os.close(self._master)
+        if self._telemetry:
+            self._telemetry.close()
+        if self.process:
+            self.process.terminate()
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+            os.close(self._master)
 
     def open(self):
-        """The first packet of a UDP flow opens it; slowly, or new flows are held back."""
-        for _ in range(20):
-            result = self.load(max(0.5, self.flows / 200_000), rate=200_000)
-            if result["received"] >= result["offered"] > 0:
-                break
-        else:
-            raise generators.GeneratorError(f"flows were not opened: {result}")
-        self.opened = {"opened": self.flows, "asked": self.flows, "bad_checksums": 0}
+        self.device.know_gateway()
+        capture = self.folder / "frames.pcap"
+        with self.make_own() as own:
+            self.opened = own.open()
+            own.save(capture)
+        self._start(capture)
+        capture.unlink()
         return self.opened
+
+    def _start(self, capture):
+        # Its threads for orders and the screen never rest. The latter is on the CPU that has the
+        # number of the main lcore.
+        busy = (self.core, self.device.core)
+        main = next((cpu for cpu in machine.cpus() if cpu not in busy), self.core)
+        command = [found(), f"--lcores={main}@{main},{main + 1}@{self.core}",
+                   f"--main-lcore={main}", "--no-pci", "--in-memory", "--single-file-segments",
+                   "-m", "512", "--vdev", self.device.link.generator_device(), "--",
+                   "-m", f"{main + 1}.0", "-s", f"0:{capture}"]
+        self.log.touch()
+        self._master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            self.device.generator_space.command(*command), stdin=slave, stdout=slave, stderr=slave,
+            env={**os.environ, "TERM": "xterm", "RUNTIME_DIRECTORY": str(self.folder)})
+        os.close(slave)
+        threading.Thread(target=self._copy, daemon=True).start()
+        dut.wait_for("pktgen does not start", lambda: "Pktgen:/>" in
+                     self.log.read_text(errors="replace"), 30, self.process, self.log)
+        self._telemetry = Telemetry(next(self.folder.rglob("dpdk_telemetry.v2*")))
+        self._type("off", f"set 0 burst {BURST}")  # no screen
+        for tid in machine.threads(self.process.pid, pathlib.Path(found()).name):
+            os.setpriority(os.PRIO_PROCESS, tid, IDLE)
+
+    def _copy(self):
+        """What it draws: a terminal that nobody reads holds it up."""
+        with open(self.log, "wb") as log, contextlib.suppress(OSError):
+            while True:
+                log.write(os.read(self._master, 65536))
+                log.flush()
+
+    def _type(self, *orders):
+        os.setpriority(os.PRIO_PROCESS, self.process.pid, 0)
+        for order in orders:
+            os.write(self._master, order.encode() + b"\n")
 
     def load(self, seconds, rate=0, window=0, **shares):
         """A window becomes the full rate: there is no closed loop."""
         if any(shares.values()):
             raise generators.GeneratorError("Pktgen mixes no new or foreign flows in")
-        self.orders += 1
-        percent = min(100, rate / 1e6 / LINE_MPPS * 100) if rate else 100
-        part = self.folder / "order.part"
-        part.write_text(f"{percent:.4f} {int(seconds * 1000)}\n")
-        part.rename(self.folder / f"order.{self.orders}")
-        answer = self.folder / f"answer.{self.orders}"
-        deadline = time.monotonic() + seconds + 30
-        while not answer.exists():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise generators.GeneratorError(
-                    "pktgen gave no answer\n" + self.log.read_bytes()[-1500:].decode("ascii",
-                                                                                    "replace"))
-            time.sleep(0.05)
-        result = json.loads(answer.read_text())
-        return {**result, "seconds": seconds, "fresh_sent": 0, "fresh_received": 0, "idle": 0,
-                "latency_us": {"p50": 0}}
+        asked = min(rate, self.line) if rate else self.line
+        before = self._telemetry.frames()
+        self._type(f"set 0 rate {asked / self.line * 100:.4f}", "start 0")
+        try:
+            self._wait("send", lambda: self._telemetry.frames()[1] > before[1])
+            os.setpriority(os.PRIO_PROCESS, self.process.pid, IDLE)
+            first, last = self._window(seconds)
+        finally:
+            self._type("stop 0")
+        after = self._wait_until_quiet()
+        # All frames count, and for as long as they take at the rate within the window.
+        sent = (last[1] - first[1]) / (last[0] - first[0])
+        offered, received = after[1] - before[1], after[2] - before[2]
+        return {"seconds": offered / sent, "offered": offered, "received": received,
+                "fresh_sent": 0, "fresh_received": 0, "idle": 0}
+
+    def _window(self, seconds):
+        """Counters at both ends of it. In real time we and its telemetry go before what polls."""
+        with contextlib.ExitStack() as stack:
+            if self.realtime:
+                for tid in [0, *machine.threads(self.process.pid, "telemetry")]:
+                    os.sched_setscheduler(tid, os.SCHED_FIFO, os.sched_param(2))
+                    stack.callback(os.sched_setscheduler, tid, os.SCHED_OTHER, os.sched_param(0))
+                stack.enter_context(machine.Realtime([*self.device.pollers(),
+                                                      *machine.pollers(self.process.pid)]))
+            first = self._telemetry.frames()
+            time.sleep(seconds)
+            return first, self._telemetry.frames()
+
+    def _wait_until_quiet(self):
+        """Counters when no frame has come or gone between two looks."""
+        seen = [self._telemetry.frames()]
+
+        def quiet():
+            seen.append(self._telemetry.frames())
+            return seen[-1][1:] == seen[-2][1:]
+        self._wait("stop", quiet)
+        return seen[-1]
+
+    def _wait(self, what, condition):
+        dut.wait_for(f"pktgen does not {what}", condition, 20, self.process, self.log)

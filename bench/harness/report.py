@@ -22,8 +22,9 @@ def _remarks(row):
         limit = row["throughput"]["limit"]
         if "full" in limit:
             words.append(f"bursts full {limit['full']:.0%}")
-        words.append(f"{min(1, limit['queued']):.0%} of the frames in flight at the device, "
-                     f"generator idle {limit['generator_idle']:.0%}")
+        if "queued" in limit:
+            words.append(f"{min(1, limit['queued']):.0%} of the frames in flight at the device, "
+                         f"generator idle {limit['generator_idle']:.0%}")
     if "search" in row:
         words.append(f"NDR {row['search']['ndr']:.2f}, PDR {row['search']['pdr']:.2f} Mpps")
     if "latency" in row:
@@ -53,6 +54,7 @@ def ratios(rows):
         for peer in rows:
             same = ("flows", "lengths") if peer["dut"].startswith("testpmd") else tuple(row["point"])
             if peer["dut"] != "sluiced" and "throughput" in peer and \
+                    peer["generator"] == row["generator"] and \
                     peer["link"].split("-af")[0] == row["link"].split("-af")[0] and \
                     all(peer["point"][key] == row["point"][key] for key in same):
                 found.append((row["name"], peer["name"], row["throughput"]["median"] /
@@ -109,7 +111,8 @@ def markdown(result, old, pictures):
             [(n, f"{a:.2f}", f"{b:.2f}", v) for n, a, b, v in changes(result, old[1])])
     text += "".join(f"![{p.stem}]({p.name})\n\n" for p in pictures)
     lines = [(kind, name.replace("_", " "), f"{r['requests_per_second']:.0f}",
-              "" if r["p99_ms"] is None else f"{r['p99_ms']:.1f}", r["errors"])
+              "" if r["p99_ms"] is None else f"{r['p99_ms']:.1f}",
+              ", ".join(f"{count} {word}" for word, count in r["errors"].items()))
              for kind, runs in result.get("stateful", {}).items()
              for name, r in runs.items() if isinstance(r, dict)]
     if lines:

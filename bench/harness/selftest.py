@@ -3,7 +3,7 @@
 import unittest
 from unittest import mock
 
-from . import cluster, in_process, machine, matrix, measure, report, targets
+from . import cluster, in_process, machine, matrix, measure, report, stateful, targets
 
 
 class FakeGenerator:
@@ -65,6 +65,10 @@ class Limit(unittest.TestCase):
     def test_is_not_the_device_when_frames_are_back_at_once(self):
         self.assertFalse(self.proof(p50_us=8, full=99)["device"])
 
+    def test_is_not_the_device_without_a_latency_that_shows_it(self):
+        result = {"idle": 0, "received": 5e6, "seconds": 1}
+        self.assertFalse(measure.limit_of({}, {}, result, 512)["device"])
+
     def test_is_not_the_device_when_its_bursts_are_not_full(self):
         self.assertFalse(self.proof(p50_us=90, full=50)["device"])
 
@@ -113,6 +117,16 @@ class Targets(unittest.TestCase):
                                lambda *_: {"pipeline": ["sh", "-c", script]}):
             done = in_process.run("quick", None, min(machine.cpus()), None, lambda _: None)
         self.assertEqual((done["targets"], done["failed"]), ([], ["pipeline"]))
+
+
+class Connections(unittest.TestCase):
+    def test_that_failed_are_counted_by_what_went_wrong(self):
+        text = "  Socket errors: connect 0, read 2, write 0, timeout 31\n" \
+               "  Non-2xx or 3xx responses: 7\n"
+        self.assertEqual(stateful.errors_of(text), {"read": 2, "timeout": 31, "status": 7})
+
+    def test_without_an_error_have_none(self):
+        self.assertEqual(stateful.errors_of("Requests/sec:  41421.15\n"), {})
 
 
 class Names(unittest.TestCase):

@@ -47,7 +47,7 @@ class Session:
         if name.startswith("testpmd-"):
             return dut.Testpmd(link, folder, core, name.split("-")[1], huge)
         if name.startswith("kernel-"):
-            return dut.Kernel(link, folder, core, point, self.binaries, name.split("-")[1])
+            return dut.Kernel(link, folder, core, point, self.binaries, *name.split("-")[1:])
         if name == "command":
             return dut.Command(link, folder, core, self.chosen.dut, self.chosen.dut_translates)
         raise ValueError(f"row {row['name']}: no device {name}")
@@ -57,6 +57,8 @@ class Session:
         name = row["dut"]
         if name.startswith("testpmd") and not dut.Testpmd.found():
             return "dpdk-testpmd is not found"
+        if row["generator"] == "pktgen" and not pktgen.found():
+            return "pktgen is not found (PKTGEN names its binary)"
         if not self.pages.enough and row["link"] in ("memif-zero-copy", "vhost"):
             return "needs huge pages"
         # Images of the frames, twice 64 or 128 bytes a flow, and what a connection takes.
@@ -93,14 +95,13 @@ class Session:
         row["steal_ticks"] = {cpu: after[cpu] - before[cpu] for cpu in after}
 
     def make_generator(self, device, row, folder):
-        if self.chosen.generator == "pktgen" or (self.chosen.generator is None and pktgen.found() and
-                                                 row["link"] == "vhost" and device.translates):
-            if not pktgen.found():
-                raise generators.GeneratorError("pktgen is not found (PKTGEN names its binary)")
-            return pktgen.Pktgen(device, {**row["point"], "proto": "udp"}, self.generator_core,
-                                 folder)
-        return generators.Embedded(self.binaries, device, row["point"], self.generator_core,
-                                   self.pages.enough, folder, self.chosen.realtime)
+        def own():
+            return generators.Embedded(self.binaries, device, row["point"], self.generator_core,
+                                       self.pages.enough, folder, self.chosen.realtime)
+        if row["generator"] == "pktgen":
+            return pktgen.Pktgen(device, row["point"], self.generator_core, folder, own,
+                                 self.chosen.realtime)
+        return own()
 
     def _throughput(self, row, device, generator):
         row["throughput"] = measure.throughput(device, generator, self.seconds, self.windows)
@@ -200,7 +201,7 @@ def run(chosen, binaries):
         session.run_rows()
         inside, connections = {}, {}
         if chosen.kind != "smoke" and not chosen.only:
-            connections = stateful.run(binaries, {"quick": 3, "full": 10}[chosen.kind], session.say)
+            connections = stateful.run(binaries, chosen.kind, session.say)
             inside = in_process.run(chosen.kind, binaries, session.dut_core, pages, session.say)
     failed = [row["name"] for row in session.rows if "failed" in row]
     failed += inside.get("failed", [])

@@ -1,5 +1,5 @@
 """Real TCP connections: wrk against nginx in namespaces, through sluiced, through the kernel with our
-rules, and without any balancer. Everything shares the CPUs of this machine, so only ratios count."""
+rules, and without any balancer. Everything shares the CPUs of this machine: only ratios count."""
 
 import json
 import re
@@ -12,6 +12,10 @@ sys.path.insert(0, str(dut.ROOT / "conf"))
 import lab  # noqa: E402
 
 VIP = 100
+# direct: the gateway routes, no balancer
+KINDS = {"quick": ("direct", "af_xdp", "nftables"),
+         "full": ("direct", "af_xdp", "af_packet", "nftables", "iptables")}
+SECONDS = {"quick": 3, "full": 10}
 
 
 def _objects(lb):
@@ -38,6 +42,16 @@ def _objects(lb):
     return {"apiVersion": "v1", "kind": "List", "items": [service, slices]}
 
 
+def errors_of(text):
+    """{what went wrong: how often}, from the report of wrk."""
+    socket = re.search(r"Socket errors: (.*)", text)
+    found = {word: int(count) for word, count in
+             re.findall(r"(\w+) (\d+)", socket.group(1) if socket else "")}
+    status = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
+    found["status"] = int(status.group(1)) if status else 0
+    return {word: count for word, count in found.items() if count}
+
+
 def _wrk(net, url, seconds, connections, close):
     """Requests a second, p99 in ms, and what failed."""
     header = ["-H", "Connection: close"] if close else []
@@ -45,15 +59,13 @@ def _wrk(net, url, seconds, connections, close):
                    url, timeout=seconds + 30).stdout
     rate = re.search(r"Requests/sec:\s+([\d.]+)", text)
     p99 = re.search(r"99%\s+([\d.]+)(us|ms|s)", text)
-    errors = re.search(r"Socket errors: .*|Non-2xx.*", text)
     scale = {"us": 0.001, "ms": 1, "s": 1000}
     return {"requests_per_second": float(rate.group(1)) if rate else 0,
             "p99_ms": float(p99.group(1)) * scale[p99.group(2)] if p99 else None,
-            "errors": errors.group(0) if errors else ""}
+            "errors": errors_of(text)}
 
 
 def _through(kind, binaries, seconds):
-    """kind: af_xdp, nftables, iptables, or direct (the gateway routes, no balancer)."""
     with lab.Lab(binaries=binaries,
                  port_kind="nftables" if kind == "direct" else kind) as net:
         net.build(plain=kind == "direct")
@@ -71,19 +83,21 @@ def _through(kind, binaries, seconds):
                 "connection_each": _wrk(net, url, seconds, 32, True)}
 
 
-def run(binaries, seconds, say):
+def _text(name, figure):
+    text = f"{name} {figure['requests_per_second']:.0f}/s"
+    text += f" p99 {figure['p99_ms']:.1f} ms" if figure["p99_ms"] else ""
+    return text + "".join(f", {word} errors {count}" for word, count in figure["errors"].items())
+
+
+def run(binaries, kind_of_run, say):
     """{kind: {"kept_alive": {...}, "connection_each": {...}}}, or {kind: {"failed": text}}."""
     results = {}
-    for kind in ("direct", "af_xdp", "nftables"):
+    for kind in KINDS[kind_of_run]:
         try:
-            results[kind] = _through(kind, binaries, seconds)
+            results[kind] = _through(kind, binaries, SECONDS[kind_of_run])
         except (RuntimeError, OSError, subprocess.SubprocessError) as error:
             results[kind] = {"failed": str(error)}
             say(f"wrk {kind:<10} FAILED: {error}")
             continue
-        say(f"wrk {kind:<10} " + "; ".join(
-            f"{name} {r['requests_per_second']:.0f}/s" + (f" p99 {r['p99_ms']:.1f} ms"
-                                                          if r["p99_ms"] else "")
-            + (f" ({r['errors']})" if r["errors"] else "")
-            for name, r in results[kind].items()))
+        say(f"wrk {kind:<10} " + "; ".join(_text(*figure) for figure in results[kind].items()))
     return results
