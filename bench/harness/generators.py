@@ -57,7 +57,7 @@ class Embedded:
     def load(self, seconds, **settings):
         """rate= (frames a second) or window= (frames in flight); fresh=, foreign= shares."""
         words = " ".join(f"{key}={value}" for key, value in settings.items() if value)
-        with machine.Realtime([self.process.pid, *self.dut.pollers()]) if self.realtime \
+        with machine.Realtime([self.process.pid, *self.dut.pollers()], seconds) if self.realtime \
                 else contextlib.nullcontext():
             result = self._ask(f"load seconds={seconds} {words}")
         if result["bad_checksums"]:

@@ -76,20 +76,18 @@ def kernel_threads(name):
 
 class Realtime:
     """Gives threads real-time priority for one window, so that what else runs on this machine waits.
-    The kernel takes a twentieth of each second back when others starve; the pause after a window
-    keeps that out of the next one."""
+    The kernel takes a twentieth of each second back when others starve; the pause after a window, as
+    long as it but at most 0.3 s, keeps that out of the next one."""
 
-    PAUSE = 0.3
-
-    def __init__(self, tids):
-        self.tids = tids
+    def __init__(self, tids, seconds):
+        self.tids, self.pause = tids, min(0.3, seconds)
 
     def __enter__(self):
         self._set(os.SCHED_FIFO, 1)
 
     def __exit__(self, *_):
         self._set(os.SCHED_OTHER, 0)
-        time.sleep(self.PAUSE)
+        time.sleep(self.pause)
 
     def _set(self, policy, priority):
         for tid in self.tids:

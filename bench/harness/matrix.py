@@ -52,10 +52,10 @@ def full():
              row("dr", mode="dr", services=100), row("ipip", mode="ipip"),
              row("ipv6-dr", family=6, mode="dr", services=100),
              row("ipv6-ipip", family=6, mode="ipip")]
-    rows += [row(f"new-{round(share * 100)}", fresh=share, measures=("new_flows",)) for share in
+    rows += [row(f"new-{round(share * 100)}", fresh=share, measures=("throughput", "new_flows")) for share in
              (0.01, 0.1, 1.0)]
-    rows += [row("flood", fresh=0.5, measures=("flood",)),
-             row("foreign", foreign=0.1, measures=("foreign",)),
+    rows += [row("flood", fresh=0.5, measures=("throughput", "flood")),
+             row("foreign", foreign=0.1, measures=("throughput", "foreign")),
              row("workers-2", workers=2)]
     rows += [row("veth-iptables", "kernel-iptables", "veth", flows=1_000, services=10,
                  scheduler="random"),

@@ -25,7 +25,9 @@ def _remarks(row):
         words.append(f"{min(1, limit['queued']):.0%} of the frames in flight at the device, "
                      f"generator idle {limit['generator_idle']:.0%}")
     if "search" in row:
-        words.append(f"NDR {row['search']['ndr']:.2f}, PDR {row['search']['pdr']:.2f} Mpps")
+        s = row["search"]
+        words.append(f"NDR {s['ndr']:.2f}, PDR {s['pdr']:.2f} Mpps ({s['spoilt']} of "
+                     f"{s['held_trials']} trials spoilt)")
     if "latency" in row:
         words.append("p99 " + " ".join(f"{share} %: {p['p99']:.0f} us"
                                        for share, p in row["latency"].items()))

@@ -8,20 +8,33 @@ from . import cluster, in_process, machine, matrix, measure, report, targets
 
 class FakeGenerator:
     """Passes `limit` frames a second of established flows and loses the rest, and every first frame
-    of a new flow."""
+    of a new flow. Of every `spoilt[1]` trials the first `spoilt[0]` lose frames at any rate."""
 
-    def __init__(self, limit):
-        self.limit = limit
+    def __init__(self, limit, spoilt=(0, 1)):
+        self.limit, self.spoilt = limit, spoilt
         self.trials = 0
 
+    def passed(self, rate):
+        """Frames a second that come back."""
+        return min(rate, self.limit)
+
     def load(self, seconds, rate, fresh=0):
+        held_up = self.trials % self.spoilt[1] < self.spoilt[0]
         self.trials += 1
         sent = int(rate * seconds)
         fresh_sent = int(sent * fresh)
         offered = sent - fresh_sent
+        lost = sent - int(self.passed(rate) * seconds) + (300 if held_up else 0)
         return {"seconds": seconds, "offered": offered, "fresh_sent": fresh_sent,
-                "fresh_received": 0, "received": min(offered, int(self.limit * seconds)),
+                "fresh_received": 0, "received": max(0, offered - lost),
                 "latency_us": {"p50": 0}}
+
+
+class GrowingLoss(FakeGenerator):
+    """Loses nothing up to the limit, then a share that reaches a hundredth at twice the limit."""
+
+    def passed(self, rate):
+        return rate * (1 - max(0, rate / self.limit - 1) / 100)
 
 
 def result_with(rate, spread=0.01, **more):
@@ -37,7 +50,27 @@ class Search(unittest.TestCase):
         found = measure.search(generator, 10)
         self.assertAlmostEqual(found["ndr"], 3.3, delta=0.2)
         self.assertGreaterEqual(found["pdr"], found["ndr"])
-        self.assertLessEqual(generator.trials, 16)
+        self.assertLessEqual(generator.trials, 16 * measure.TRIALS)
+        self.assertEqual(found["spoilt"], 0)
+
+    def test_is_not_misled_by_one_spoilt_trial_of_five_and_tells_of_it(self):
+        found = measure.search(FakeGenerator(3.3e6, spoilt=(1, 5)), 10)
+        self.assertAlmostEqual(found["ndr"], 3.3, delta=0.2)
+        self.assertGreater(found["spoilt"], 0)
+
+    def test_finds_no_rate_where_most_trials_lose(self):
+        self.assertEqual(measure.search(FakeGenerator(3.3e6, spoilt=(3, 5)), 10)["ndr"], 0)
+
+    def test_tells_no_loss_from_little_loss_where_loss_grows_with_the_rate(self):
+        found = measure.search(GrowingLoss(3e6), 10)
+        self.assertAlmostEqual(found["ndr"], 3, delta=0.2)
+        self.assertAlmostEqual(found["pdr"], 4.5, delta=0.2)
+
+    def test_decides_a_rate_as_soon_as_the_trials_left_out_cannot_change_it(self):
+        self.assertIsNone(measure.verdict([0, 0], 0))
+        self.assertIsNone(measure.verdict([0, 0.1, 0.1, 0], 0))
+        self.assertTrue(measure.verdict([0, 0.1, 0, 0], 0))
+        self.assertFalse(measure.verdict([0.1, 0.1, 0.1], 0))
 
     def test_of_a_device_that_loses_everything_is_zero(self):
         self.assertEqual(measure.search(FakeGenerator(0), 10)["ndr"], 0)

@@ -12,6 +12,8 @@ import time
 
 from . import dut, generators, in_process, machine, matrix, measure, pktgen, report, stateful, targets
 
+TRIAL = 0.1         # seconds of a trial of a search
+FLOW_TIMEOUT = 1.2  # after which a first packet without another is forgotten (dut.py), and a little
 # seconds and number of the windows of a figure
 WINDOWS = {"quick": (0.5, 5), "full": (0.8, 7), "smoke": (0.05, 1)}
 
@@ -107,7 +109,7 @@ class Session:
 
     def _search(self, row, device, generator):
         most = row["throughput"]["median"] * 1.1
-        row["search"] = measure.search(generator, most, self.seconds)
+        row["search"] = measure.search(generator, most, min(TRIAL, self.seconds))
 
     def _latency(self, row, device, generator):
         if row["search"]["ndr"] <= 0:  # a frame was lost at every rate: a part of nothing
@@ -117,19 +119,23 @@ class Session:
                                    self.seconds, min(3, self.windows))
             for share in ("10", "50", "90")}
 
+    def _creation(self, row, device, generator):
+        """Frames a second with hardly a loss when so many are a flow's first, in millions."""
+        share = row["point"]["fresh"]
+        return measure.search(generator, row["throughput"]["median"] * 1.1,
+                              min(TRIAL, self.seconds), names=("pdr",), settle=FLOW_TIMEOUT,
+                              fresh=share)["pdr"]
+
     def _new_flows(self, row, device, generator):
         """The rate without loss at a share of new flows: of all frames, and of new flows."""
-        share = row["point"]["fresh"]
-        found = measure.search(generator, 20, self.seconds, fresh=share)
-        row["new_flows"] = {"share": share, "mpps": found["pdr"],
-                            "flows_millions": found["pdr"] * share}
+        share, rate = row["point"]["fresh"], self._creation(row, device, generator)
+        row["new_flows"] = {"share": share, "mpps": rate, "flows_millions": rate * share}
 
     def _flood(self, row, device, generator):
         """Established flows at a third of what the device does, beside four times the new flows it
         can open."""
-        established = measure.throughput(device, generator, self.seconds, 3)["median"] / 3
-        share = row["point"]["fresh"]
-        creation = measure.search(generator, 20, self.seconds, fresh=share)["pdr"] * share
+        established = row["throughput"]["median"] / 3
+        creation = self._creation(row, device, generator) * row["point"]["fresh"]
         if creation <= 0:
             raise RuntimeError("no rate of new flows without loss: nothing to flood with")
         total = established + 4 * creation
@@ -141,7 +147,7 @@ class Session:
 
     def _foreign(self, row, device, generator):
         share = row["point"]["foreign"]
-        rate = measure.throughput(device, generator, self.seconds, 3)["median"] / 2
+        rate = row["throughput"]["median"] / 2
         row["foreign"] = {"alone": measure.goodput(generator, rate, self.seconds, self.windows),
                           "beside": measure.goodput(generator, rate / (1 - share), self.seconds,
                                                     self.windows, foreign=share)}
