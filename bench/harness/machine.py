@@ -75,9 +75,9 @@ def kernel_threads(name):
 
 
 class Realtime:
-    """Gives threads real-time priority for one window, so that what else runs on this machine waits.
-    The kernel takes a twentieth of each second back when others starve; the pause after a window, as
-    long as it but at most 0.3 s, keeps that out of the next one."""
+    """Gives threads real-time priority for one window, so that what else runs on this machine
+    waits. The kernel takes a twentieth of each second back when others starve; the pause after a
+    window, as long as it but at most 0.3 s, keeps that out of the next one."""
 
     def __init__(self, tids, seconds):
         self.tids, self.pause = tids, min(0.3, seconds)

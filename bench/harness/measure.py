@@ -67,9 +67,9 @@ def loss_of(result, fresh=False):
 
 
 def verdict(losses, allowed):
-    """Of the trials of one rate: True, it holds; False, it does not; None, that takes another trial.
-    It holds when no more than EXCEED of TRIALS trials lose more than is allowed, whatever those lose
-    that were left out."""
+    """Of the trials of one rate: True, it holds; False, it does not; None, that takes another one.
+    It holds when no more than EXCEED of TRIALS trials lose more than is allowed, whatever those
+    lose that were left out."""
     exceeding = sum(loss > allowed for loss in losses)
     if exceeding > EXCEED * TRIALS:
         return False
@@ -90,8 +90,8 @@ def _try_rate(generator, rate, trial, allowed, shares):
 def search(generator, most_mpps, trial=0.1, steps=8, names=("ndr", "pdr"), settle=0, **shares):
     """Rates without loss (ndr) and with at most half a per cent (pdr), by bisection, which for pdr
     begins with the bounds that the trials for ndr leave it. First frames of new flows count, too.
-    As in MLRsearch (RFC 9971) a rate has several short trials and most of them decide: a CPU that is
-    taken away for longer than the ring lasts spoils a trial at any rate. spoilt: trials that lost
+    As in MLRsearch (RFC 9971) a rate has several short trials and most of them decide: a CPU that
+    is taken away for longer than the ring lasts spoils a trial at any rate. spoilt: trials that lost
     more than allowed at the rates found to hold. Bounded: `steps` rates for each at most. settle:
     seconds before each, in which the device forgets what it was sent."""
     tried, found = [], {}

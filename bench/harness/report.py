@@ -33,6 +33,10 @@ def _remarks(row):
                                        for share, p in row["latency"].items()))
     if "new_flows" in row:
         words.append(f"{row['new_flows']['flows_millions']:.2f} million new flows/s")
+    for name, found in row.get("pushes", {}).items():
+        words.append(f"{name.replace('_', ' ')}: goodput x{found['ratio']['goodput']:.4f}, without "
+                     f"what the generator had no time to take x{found['ratio']['taken']:.4f}, "
+                     f"{found['pushed']} of {found['asked']:.0f} pushes")
     for name in ("flood", "foreign"):
         if name in row:
             f = row[name]
@@ -53,7 +57,8 @@ def ratios(rows):
         if row["dut"] != "sluiced" or "throughput" not in row:
             continue
         for peer in rows:
-            same = ("flows", "lengths") if peer["dut"].startswith("testpmd") else tuple(row["point"])
+            same = {"testpmd": ("flows", "lengths"), "probe": ("flows", "lengths", "family")}.get(
+                peer["dut"].split("-")[0], tuple(row["point"]))
             if peer["dut"] != "sluiced" and "throughput" in peer and \
                     peer["link"].split("-af")[0] == row["link"].split("-af")[0] and \
                     all(peer["point"][key] == row["point"][key] for key in same):
@@ -91,6 +96,20 @@ def _table(head, lines):
     return text + "".join("| " + " | ".join(str(c) for c in line) + " |\n" for line in lines) + "\n"
 
 
+def profiles(result):
+    """Where the cycles of the rows go whose target is short."""
+    short = {t["name"] for t in result["targets"] if not t.get("pass", True)}
+    text = ""
+    for name, links in targets.PAIRS.items():
+        for row in result["rows"]:
+            ours = [names[0] for names in links.values()]
+            if name in short and row.get("profile") and row["name"] in ours:
+                text += (f"## Where the cycles of {row['name']} go\n\nTarget {name} is short; "
+                         "`perf` of the worker.\n\n" + _table(["share", "symbol"], [
+                             (f"{share:.1%}", f"`{symbol}`") for share, symbol in row["profile"]]))
+    return text
+
+
 def markdown(result, old, pictures):
     m = result["machine"]
     text = (f"# {result['date']}, {m['kind']}\n\n`bench/run --{result['run']}`, commit {m['commit']},"
@@ -103,7 +122,8 @@ def markdown(result, old, pictures):
     text += "## Ratio to the peers\n\n" + _table(
         ["row", "peer", "ratio"], [(a, b, f"{r:.2f}") for a, b, r in ratios(result["rows"])])
     text += "## Targets\n\n```\n" + "".join(targets.line(t) + "\n" for t in result["targets"])
-    text += "```\n\n## Rows\n\n" + _table(
+    text += "".join(targets.floor_line(f) + "\n" for f in result["floors"])
+    text += "```\n\n" + profiles(result) + "## Rows\n\n" + _table(
         ["row", "device", "link", "Mpps", "remarks"],
         [(r["name"], r["dut"], r["link"], _rate(r), _remarks(r)) for r in result["rows"]])
     if old:

@@ -3,7 +3,7 @@
 import unittest
 from unittest import mock
 
-from . import cluster, in_process, machine, matrix, measure, report, targets
+from . import cluster, in_process, machine, matrix, measure, profile, pushing, report, targets
 
 
 class FakeGenerator:
@@ -41,7 +41,7 @@ def result_with(rate, spread=0.01, **more):
     row = matrix.row("base")
     row.update(oversubscribed=False, throughput={"median": rate, "spread": spread, "windows": [],
                                                  "limit": {"device": True, "generator_idle": 1}})
-    return {"machine": {"isolated": ""}, "rows": [row], "in_process": {}, **more}
+    return {"machine": {"isolated": "", "cpus": 2}, "rows": [row], "in_process": {}, **more}
 
 
 class Search(unittest.TestCase):
@@ -114,38 +114,151 @@ class Changes(unittest.TestCase):
 
 class Targets(unittest.TestCase):
     @staticmethod
-    def beside_a_peer(rate, limit=True, peer_limit=True):
+    def beside_a_peer(rate, limit=True, peer_limit=True, suffix=""):
         result = result_with(rate)
-        peer = {**result_with(1.0)["rows"][0], "name": "macswap", "dut": "testpmd-macswap"}
+        result["rows"][0]["name"] = "base" + suffix
+        peer = {**result_with(1.0)["rows"][0], "name": "macswap" + suffix, "dut": "testpmd-macswap"}
         result["rows"].append(peer)
         for row, device in zip(result["rows"], (limit, peer_limit)):
             row["throughput"]["limit"]["device"] = device
         return result
 
+    @staticmethod
+    def named(result, name="memif_64k/macswap"):
+        [target] = [t for t in targets.reached(result) if t["name"] == name]
+        return target
+
     def test_are_reached_only_where_both_devices_were_the_limit(self):
         for limit, peer_limit in ((False, True), (True, False)):
-            [target] = targets.reached(self.beside_a_peer(0.8, limit, peer_limit))
+            target = self.named(self.beside_a_peer(0.8, limit, peer_limit))
             self.assertFalse(target["pass"])
             self.assertIn("limit", target["proof"])
+        self.assertTrue(self.named(self.beside_a_peer(0.8))["pass"])
 
-    def test_leave_oversubscribed_rows_out(self):
-        result = self.beside_a_peer(0.8)
-        [target] = targets.reached(result)
-        self.assertTrue(target["pass"])
-        result["rows"][0]["oversubscribed"] = True
-        self.assertEqual(targets.reached(result), [])
+    def test_are_all_on_a_line_of_a_run_that_measured_none_and_none_passes(self):
+        empty = {**result_with(1), "rows": []}
+        for target in targets.reached(empty):
+            self.assertNotIn("pass", target)
+            self.assertRegex(targets.line(target), r"^target \S+ +not measured \(.+\)$")
+        self.assertEqual(len(targets.reached(empty)), len(targets.TARGETS))
 
-    def test_of_a_bench_without_io_keep_which_way_is_better(self):
-        text = "target a  measured  90.00 wanted  80.00 goal  60.00 short\n" \
+    def test_leave_oversubscribed_and_failed_rows_out_and_say_so(self):
+        for key, value, words in (("oversubscribed", True, "more pollers"),
+                                  ("failed", "it fell", "it fell"),
+                                  ("not_measured", "no time", "no time")):
+            result = self.beside_a_peer(0.8)
+            result["rows"][0][key] = value
+            target = self.named(result)
+            self.assertNotIn("pass", target)
+            self.assertIn(words, target["not_measured"])
+
+    def test_take_the_better_link_of_those_that_count(self):
+        result = self.beside_a_peer(0.7)
+        result["rows"] += self.beside_a_peer(0.8, suffix="-zero-copy")["rows"]
+        self.assertIn("memif-zero-copy", self.named(result)["proof"])
+        result["rows"][-1]["throughput"]["limit"]["device"] = False
+        self.assertEqual(self.named(result)["measured"], 0.7)
+
+    def test_have_a_floor_where_the_probe_was_measured(self):
+        result = self.beside_a_peer(0.5)
+        result["rows"].append({**result_with(0.9)["rows"][0], "name": "probe", "dut": "probe"})
+        self.assertEqual(targets.floors(result), [("memif_64k/macswap", 0.9, "memif")])
+
+    def test_of_pushes_count_on_two_cpus_what_sluiced_did_not_lose(self):
+        result = result_with(1)
+        result["rows"][0].update(name="pushes", pushes={"changes_10ms": {
+            "late": False, "ratio": {"goodput": 0.7, "taken": 0.999}, "pushed": 50, "asked": 50}})
+        pushes = result["rows"][0]["pushes"]
+        pushes["snapshots_1s"] = pushes["changes_10ms"]
+        for cpus, passes in ((2, True), (4, False)):
+            result["machine"]["cpus"] = cpus
+            self.assertEqual(self.named(result, "changes_10ms_goodput")["pass"], passes)
+        pushes["changes_10ms"].update(late=True)
+        self.assertNotIn("pass", self.named(result, "changes_10ms_goodput"))
+
+    def test_of_a_bench_without_io_keep_which_way_is_better_and_their_remark(self):
+        text = "target a  measured  90.00 wanted  80.00 goal  60.00 short  # for 5 s\n" \
                "target b  measured   2.00 wanted   1.50 goal   3.00 pass\n"
-        self.assertEqual([t["more"] for t in in_process.targets_of(text)], [False, True])
+        found = in_process.targets_of(text)
+        self.assertEqual([t["more"] for t in found], [False, True])
+        self.assertEqual([t["proof"] for t in found], ["for 5 s", "no I/O"])
 
     def test_of_a_bench_that_failed_are_none(self):
         script = "echo 'target a  measured  0.00 wanted  80.00 goal  60.00 pass'; exit 1"
         with mock.patch.object(in_process, "commands",
                                lambda *_: {"pipeline": ["sh", "-c", script]}):
-            done = in_process.run("quick", None, min(machine.cpus()), None, lambda _: None)
+            done = in_process.run("quick", None, min(machine.cpus()), lambda _: None, False)
         self.assertEqual((done["targets"], done["failed"]), ([], ["pipeline"]))
+        result = {**result_with(1), "in_process": done}
+        self.assertIn("failed", self.named(result, "nat4_64k")["not_measured"])
+
+
+class FakePushed:
+    """A device and its pusher at once: each window lasts a second, in which frames are lost where the
+    pusher runs; it pushes at the times `at` after a window began."""
+
+    def __init__(self, lost_inside, at):
+        self.lost_inside, self.at = lost_inside, at
+        self.pushing, self.now = False, 0.0
+        self.total = {"rx_frames": 0, "tx_frames": 0, "tx_dropped": 0}
+        self.pusher = self
+
+    def ask(self, command):
+        self.pushing = command != "stop"
+        return {"failed": 0, "at": [self.now - 1 + at for at in self.at]}
+
+    def counters(self):
+        return dict(self.total)
+
+    def load(self, seconds, rate):
+        began, self.now = self.now, self.now + 1
+        lost = 50_000 if self.pushing else 0
+        self.total["rx_frames"] += rate
+        self.total["tx_frames"] += rate - lost
+        self.total["tx_dropped"] += 0 if self.lost_inside else lost
+        return {"seconds": seconds, "offered": rate, "received": rate - lost, "refused": 0,
+                "fresh_sent": 0, "fresh_received": 0, "window": (began, self.now)}
+
+
+class Pushes(unittest.TestCase):
+    @staticmethod
+    def beside(lost_inside, at):
+        device = FakePushed(lost_inside, at)
+        return pushing.beside(device, device, 1, 1, 2, "change 100")
+
+    def test_tell_what_sluiced_lost_from_what_the_generator_did_not_take(self):
+        for lost_inside, taken in ((True, 0.95), (False, 1)):
+            found = self.beside(lost_inside, [0.1 * n for n in range(10)])
+            self.assertAlmostEqual(found["ratio"]["goodput"], 0.95)
+            self.assertAlmostEqual(found["ratio"]["taken"], taken)
+            self.assertFalse(found["late"])
+
+    def test_count_only_where_they_were_made_in_a_window(self):
+        found = self.beside(True, [0.1, 0.2, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6])
+        self.assertEqual((found["pushed"], found["asked"], found["late"]), (4, 20, True))
+
+
+class Profile(unittest.TestCase):
+    def test_is_of_the_symbols_with_the_most_samples(self):
+        text = "    12.50%  [.] eth_memif_rx\n    30.00%  [.] run<a, b>(c&)\n     1.00%  [k] irq\n"
+        self.assertEqual(profile.symbols_of(text), [(0.3, "run<a, b>(c&)"), (0.125, "eth_memif_rx"),
+                                                    (0.01, "irq")])
+
+    def test_is_in_the_report_of_a_target_that_is_short(self):
+        for rate, shown in ((0.5, True), (0.9, False)):
+            result = Targets.beside_a_peer(rate)
+            result["rows"][0]["profile"] = [(0.3, "worst")]
+            result["targets"] = targets.reached(result)
+            self.assertEqual("worst" in report.profiles(result), shown)
+
+
+class Rows(unittest.TestCase):
+    def test_name_every_row_that_a_target_is_of(self):
+        names = {row["name"] for row in matrix.ROWS["full"]()}
+        for links in targets.PAIRS.values():
+            for rows in links.values():
+                self.assertLessEqual(set(rows), names)
+        self.assertLessEqual({"flood", "pushes", "foreign"}, names)
 
 
 class Names(unittest.TestCase):

@@ -10,12 +10,15 @@ import subprocess
 import tempfile
 import time
 
-from . import dut, generators, in_process, machine, matrix, measure, pktgen, report, stateful, targets
+from . import (dut, generators, in_process, machine, matrix, measure, pktgen, profile, pushing,
+               report, stateful, targets)
 
 TRIAL = 0.1         # seconds of a trial of a search
 FLOW_TIMEOUT = 1.2  # after which a first packet without another is forgotten (dut.py), and a little
 # seconds and number of the windows of a figure
 WINDOWS = {"quick": (0.5, 5), "full": (0.8, 7), "smoke": (0.05, 1)}
+# Seconds after which no row begins: a slow machine still has its report in bounded time.
+ROWS_END = {"quick": 240, "full": 1500, "smoke": 60}
 
 
 class Session:
@@ -28,7 +31,8 @@ class Session:
         # the kernel have the others, or share the generator's.
         self.dut_core = cpus[-1]
         self.generator_core = cpus[-2] if len(cpus) > 1 else cpus[-1]
-        self.seconds, self.windows = WINDOWS[chosen.kind]
+        self.seconds, self.windows = chosen.windows or WINDOWS[chosen.kind]
+        self.rows_end = time.monotonic() + ROWS_END[chosen.kind]
         self.rows = []
 
     def say(self, text):
@@ -45,9 +49,12 @@ class Session:
         core, point, huge = self.dut_core, row["point"], self.pages.enough
         name = row["dut"]
         if name == "sluiced":
-            return dut.Sluiced(link, folder, core, point, self.binaries, huge, point["workers"])
+            kind = pushing.PushedSluiced if point["pushed"] else dut.Sluiced
+            return kind(link, folder, core, point, self.binaries, huge, point["workers"])
         if name.startswith("testpmd-"):
             return dut.Testpmd(link, folder, core, name.split("-")[1], huge)
+        if name == "probe":
+            return dut.Probe(link, folder, core, point, self.binaries, huge)
         if name.startswith("kernel-"):
             return dut.Kernel(link, folder, core, point, self.binaries, name.split("-")[1])
         if name == "command":
@@ -56,6 +63,8 @@ class Session:
 
     def unavailable(self, row):
         """Why a row cannot be measured here, or None."""
+        if time.monotonic() > self.rows_end:
+            return "no time left"
         name = row["dut"]
         if name.startswith("testpmd") and not dut.Testpmd.found():
             return "dpdk-testpmd is not found"
@@ -102,7 +111,8 @@ class Session:
             return pktgen.Pktgen(device, {**row["point"], "proto": "udp"}, self.generator_core,
                                  folder)
         return generators.Embedded(self.binaries, device, row["point"], self.generator_core,
-                                   self.pages.enough, folder, self.chosen.realtime)
+                                   self.pages.enough, folder, self.chosen.realtime,
+                                   polite=row["point"]["pushed"])
 
     def _throughput(self, row, device, generator):
         row["throughput"] = measure.throughput(device, generator, self.seconds, self.windows)
@@ -140,10 +150,26 @@ class Session:
             raise RuntimeError("no rate of new flows without loss: nothing to flood with")
         total = established + 4 * creation
         alone = measure.goodput(generator, established, self.seconds, self.windows)
+        before = device.counters()
         beside = measure.goodput(generator, total, self.seconds, self.windows,
                                  fresh=4 * creation / total)
-        row["flood"] = {"alone": alone, "beside": beside, "creation_millions": creation,
+        grown = {key: value - before.get(key, 0) for key, value in device.counters().items()}
+        row["flood"] = {"device": {key: value for key, value in grown.items() if value},
+                        "alone": alone, "beside": beside, "creation_millions": creation,
                         "ratio": beside["median"] / alone["median"] if alone["median"] else 0}
+
+    def _pushes(self, row, device, generator):
+        """At nine tenths of the no-drop rate, with and without a control plane that pushes."""
+        rate = row["search"]["ndr"] * 0.9
+        if rate <= 0:
+            raise RuntimeError("no rate without loss: nothing to push beside")
+        row["pushes"] = {
+            name: pushing.beside(device, generator, rate, self.seconds, min(3, self.windows),
+                                 command)
+            for name, command in pushing.PUSHES.items()}
+
+    def _profile(self, row, device, generator):
+        row["profile"] = profile.of_pollers(device, generator)
 
     def _foreign(self, row, device, generator):
         share = row["point"]["foreign"]
@@ -157,7 +183,7 @@ class Session:
     def run_rows(self):
         rows = matrix.ROWS[self.chosen.kind]()
         if self.chosen.dut:
-            rows.insert(2, matrix.row("dut", "command"))
+            rows.insert(3, matrix.row("dut", "command"))  # behind the pair of the base point
         if self.chosen.only:
             words = self.chosen.only.split(",")
             rows = [r for r in rows if any(word in r["name"] for word in words)]
@@ -191,7 +217,7 @@ class Session:
 
 def hugepages_mib(kind):
     """What the largest row of a run takes: tables of sluiced, packets of both."""
-    return {"quick": 2200, "full": 12_000, "smoke": 0}[kind]
+    return {"quick": 2600, "full": 12_000, "smoke": 0}[kind]
 
 
 def run(chosen, binaries):
@@ -207,7 +233,10 @@ def run(chosen, binaries):
         inside, connections = {}, {}
         if chosen.kind != "smoke" and not chosen.only:
             connections = stateful.run(binaries, {"quick": 3, "full": 10}[chosen.kind], session.say)
-            inside = in_process.run(chosen.kind, binaries, session.dut_core, pages, session.say)
+    if chosen.kind != "smoke" and not chosen.only:
+        shorter = "quick" if chosen.windows else chosen.kind
+        inside = in_process.run(shorter, binaries, session.dut_core, session.say,
+                                not chosen.no_hugepages)
     failed = [row["name"] for row in session.rows if "failed" in row]
     failed += inside.get("failed", [])
     failed += [f"wrk {kind}" for kind, runs in connections.items() if "failed" in runs]
@@ -221,8 +250,9 @@ def run(chosen, binaries):
                            "generator_core": session.generator_core},
               "rows": session.rows, "in_process": inside, "stateful": connections}
     result["targets"] = targets.reached(result)
-    for target in result["targets"]:
-        session.say(targets.line(target))
+    result["floors"] = targets.floors(result)
+    for line in [*map(targets.line, result["targets"]), *map(targets.floor_line, result["floors"])]:
+        session.say(line)
     for path in report.write(result, pathlib.Path(chosen.out)):
         session.say(f"wrote {os.path.relpath(path)}")
     return 1 if failed else 0

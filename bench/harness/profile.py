@@ -1,0 +1,36 @@
+"""Where a worker's cycles go: `perf record` of its threads beside a closed loop."""
+
+import re
+import shutil
+import subprocess
+
+from . import measure
+
+SECONDS = 2
+TOP = 12
+LINE = re.compile(r"^\s*([\d.]+)%\s+\[.\]\s+(.+?)\s*$", re.M)
+
+
+def symbols_of(text):
+    """[(share, symbol)] of a perf report, the largest first."""
+    return sorted(((float(share) / 100, symbol) for share, symbol in LINE.findall(text)),
+                  reverse=True)[:TOP]
+
+
+def of_pollers(device, generator):
+    """[(share, symbol)] of the device's pollers under load; [] where perf is missing or refuses."""
+    if not shutil.which("perf") or not device.pollers():
+        return []
+    data = device.folder / "perf.data"
+    # In a VM there is often no counter of cycles: the clock serves.
+    recorder = subprocess.Popen(
+        ["perf", "record", "-q", "-e", "cpu-clock", "-F", "2000", "-t",
+         ",".join(map(str, device.pollers())), "-o", str(data), "--", "sleep", str(SECONDS)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        generator.load(SECONDS, window=measure.WINDOW)
+    finally:
+        recorder.wait()
+    done = subprocess.run(["perf", "report", "--stdio", "-q", "--no-children", "-F",
+                           "overhead,symbol", "-i", str(data)], capture_output=True, text=True)
+    return symbols_of(done.stdout)
