@@ -27,6 +27,12 @@ def cpus():
     return sorted(os.sched_getaffinity(0))
 
 
+def available_mib():
+    """Memory that a program can still have."""
+    text = pathlib.Path("/proc/meminfo").read_text()
+    return int(re.search(r"MemAvailable:\s+(\d+)", text).group(1)) // 1024
+
+
 def describe():
     """Machine, versions and settings, as they go into the result. `kind` is what two machines must
     share before their figures are compared."""
@@ -115,6 +121,10 @@ class HugePages:
     @property
     def enough(self):
         return self.count > 0 and self.taken == self.count
+
+    @property
+    def mib(self):
+        return 2 * self.taken
 
     @staticmethod
     def _number():

@@ -3,7 +3,8 @@
 import unittest
 from unittest import mock
 
-from . import cluster, in_process, machine, matrix, measure, profile, pushing, report, targets
+from . import (cluster, in_process, machine, matrix, measure, profile, pushing, report, session,
+               targets)
 
 
 class FakeGenerator:
@@ -259,6 +260,17 @@ class Rows(unittest.TestCase):
             for rows in links.values():
                 self.assertLessEqual(set(rows), names)
         self.assertLessEqual({"flood", "pushes", "foreign"}, names)
+
+
+class Memory(unittest.TestCase):
+    def test_of_tables_is_huge_and_of_images_ordinary(self):
+        point = {**matrix.BASE, "flows": 4_000_000}
+        for enough, mib, available, fits in ((True, 3000, 1000, True), (True, 2000, 1000, False),
+                                             (True, 3000, 500, False), (False, 0, 5000, True),
+                                             (False, 0, 3000, False)):
+            run = mock.Mock(pages=mock.Mock(enough=enough, mib=mib))
+            with mock.patch.object(machine, "available_mib", lambda: available):
+                self.assertEqual(session.Session.too_large(run, point) is None, fits)
 
 
 class Names(unittest.TestCase):

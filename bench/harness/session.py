@@ -68,15 +68,27 @@ class Session:
         name = row["dut"]
         if name.startswith("testpmd") and not dut.Testpmd.found():
             return "dpdk-testpmd is not found"
+        if row["point"]["workers"] > 1:
+            # A queue that the peer does not have is queue 0's memory to net_memif.
+            return ("the generator has one queue; two workers are measured without I/O, "
+                    "bench/pipeline --modes")
         if not self.pages.enough and row["link"] in ("memif-zero-copy", "vhost"):
             return "needs huge pages"
-        # Images of the frames, twice 64 or 128 bytes a flow, and what a connection takes.
-        flows = row["point"]["flows"]
-        need = flows * ((128 if row["point"]["family"] == 4 else 256) + 700)
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGESIZE")
-        if flows > 1_000_000 and need > 0.8 * free:
-            return f"needs {need >> 20} MiB"
-        return None
+        return self.too_large(row["point"])
+
+    def too_large(self, point):
+        """Why a point does not fit the memory, or None."""
+        if point["flows"] <= 1_000_000:
+            return None
+        # Tables of both families (dut.py asks for a third more than the flows), and images of the
+        # frames, twice 64 or 128 bytes.
+        tables = point["flows"] * 700 >> 20
+        images = point["flows"] * (150 if point["family"] == 4 else 300) >> 20
+        ordinary = machine.available_mib() * 0.8
+        if self.pages.enough and tables > self.pages.mib:
+            return f"needs {tables} MiB of huge pages"
+        needed = images if self.pages.enough else images + tables
+        return f"needs {needed} MiB" if needed > ordinary else None
 
     def measure(self, row):
         """Adds the row's figures to it."""
@@ -110,8 +122,10 @@ class Session:
                 raise generators.GeneratorError("pktgen is not found (PKTGEN names its binary)")
             return pktgen.Pktgen(device, {**row["point"], "proto": "udp"}, self.generator_core,
                                  folder)
+        # Two pollers of one CPU would wait for each other if neither gave way.
+        realtime = self.chosen.realtime and not row["oversubscribed"]
         return generators.Embedded(self.binaries, device, row["point"], self.generator_core,
-                                   self.pages.enough, folder, self.chosen.realtime,
+                                   self.pages.enough, folder, realtime,
                                    polite=row["point"]["pushed"])
 
     def _throughput(self, row, device, generator):
