@@ -18,10 +18,10 @@ class Embedded:
 
     name = "embedded"
 
-    def __init__(self, binaries, dut, point, core, hugepages, folder, realtime=False,
-                 polite=False):
-        """polite: it has no real-time priority itself, because others need its CPU meanwhile."""
-        self.dut, self.realtime, self.polite = dut, realtime, polite
+    def __init__(self, binaries, dut, point, core, hugepages, folder, realtime=False):
+        self.dut, self.realtime = dut, realtime
+        # It has no real-time priority itself, because others need its CPU meanwhile.
+        self.polite = False
         self.log = folder / "generator.log"
         memory = 128 + dut.link.descriptors * 16 * 2560 // (1 << 20)
         command = [str(pathlib.Path(binaries) / "sluice-generator"), "--vdev",

@@ -57,15 +57,15 @@ class PushedSluiced(dut.Sluiced):
 
 
 def _window(device, generator, rate, seconds):
-    """{goodput, taken, window}: shares of the frames due that came back, and that sluiced did not
-    lose: what the generator had no time to take back is not sluiced's loss."""
+    """{offered, goodput, taken, window}: Mpps; shares of the frames due that came back, and that
+    sluiced did not lose: what the generator had no time to take back is not sluiced's loss."""
     before = device.counters()
     result = generator.load(seconds, rate=int(rate * 1e6))
     after = device.counters()
     grown = {key: after[key] - before.get(key, 0) for key in after}
     lost_inside = max(0, grown["rx_frames"] - grown["tx_frames"] - grown["tx_dropped"])
     due = result["offered"]
-    return {"goodput": 1 - measure.loss_of(result),
+    return {"offered": due / result["seconds"] / 1e6, "goodput": 1 - measure.loss_of(result),
             "taken": 1 - (result["refused"] + lost_inside) / due if due else 0,
             "window": result["window"]}
 
@@ -85,7 +85,7 @@ def beside(device, generator, rate, seconds, windows, command):
         pushed += sum(began <= at < ended for at in device.pusher.ask("stop")["at"])
         asked += (ended - began) * 1000 / every_ms
     figures = {side: {key: measure.spread([w[key] for w in all_windows])
-                      for key in ("goodput", "taken")} for side, all_windows in seen.items()}
+                      for key in ("offered", "goodput", "taken")} for side, all_windows in seen.items()}
     ratio = {key: figures["beside"][key]["median"] / figures["alone"][key]["median"]
              if figures["alone"][key]["median"] else 0 for key in ("goodput", "taken")}
     return {**figures, "rate": rate, "ratio": ratio, "pushed": pushed, "asked": asked,

@@ -36,7 +36,8 @@ def _remarks(row):
     for name, found in row.get("pushes", {}).items():
         words.append(f"{name.replace('_', ' ')}: goodput x{found['ratio']['goodput']:.4f}, without "
                      f"what the generator had no time to take x{found['ratio']['taken']:.4f}, "
-                     f"{found['pushed']} of {found['asked']:.0f} pushes")
+                     f"{found['pushed']} of {found['asked']:.0f} pushes, "
+                     f"{found['beside']['offered']['median']:.2f} Mpps offered")
     for name in ("flood", "foreign"):
         if name in row:
             f = row[name]

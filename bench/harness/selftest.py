@@ -239,10 +239,18 @@ class Pushes(unittest.TestCase):
         self.assertEqual((found["pushed"], found["asked"], found["late"]), (4, 20, True))
 
 
+class InProcess(unittest.TestCase):
+    def test_that_takes_too_long_is_ended_and_has_failed(self):
+        with mock.patch.object(in_process, "commands", lambda *_: {"start": ["sleep", "60"]}), \
+                mock.patch.object(in_process, "SECONDS", 0.1):
+            done = in_process.run("quick", None, min(machine.cpus()), lambda _: None, False)
+        self.assertEqual(done["failed"], ["start"])
+
+
 class Profile(unittest.TestCase):
     def test_is_of_the_symbols_with_the_most_samples(self):
-        text = "    12.50%  [.] eth_memif_rx\n    30.00%  [.] run<a, b>(c&)\n     1.00%  [k] irq\n"
-        self.assertEqual(profile.symbols_of(text), [(0.3, "run<a, b>(c&)"), (0.125, "eth_memif_rx"),
+        text = "    12.50%  [.] eth_memif_rx\n    30.00%  [.] run<a, b<d>>(c&)\n     1.00%  [k] irq\n"
+        self.assertEqual(profile.symbols_of(text), [(0.3, "run(c&)"), (0.125, "eth_memif_rx"),
                                                     (0.01, "irq")])
 
     def test_is_in_the_report_of_a_target_that_is_short(self):

@@ -125,8 +125,7 @@ class Session:
         # Two pollers of one CPU would wait for each other if neither gave way.
         realtime = self.chosen.realtime and not row["oversubscribed"]
         return generators.Embedded(self.binaries, device, row["point"], self.generator_core,
-                                   self.pages.enough, folder, realtime,
-                                   polite=row["point"]["pushed"])
+                                   self.pages.enough, folder, realtime)
 
     def _throughput(self, row, device, generator):
         row["throughput"] = measure.throughput(device, generator, self.seconds, self.windows)
@@ -177,6 +176,7 @@ class Session:
         rate = row["search"]["ndr"] * 0.9
         if rate <= 0:
             raise RuntimeError("no rate without loss: nothing to push beside")
+        generator.polite = True
         row["pushes"] = {
             name: pushing.beside(device, generator, rate, self.seconds, min(3, self.windows),
                                  command)
