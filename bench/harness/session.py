@@ -16,7 +16,7 @@ from . import (dut, generators, in_process, machine, matrix, measure, pktgen, pr
 TRIAL = 0.1         # seconds of a trial of a search
 FLOW_TIMEOUT = 1.2  # after which a first packet without another is forgotten (dut.py), and a little
 # seconds and number of the windows of a figure
-WINDOWS = {"quick": (0.5, 5), "full": (0.8, 7), "smoke": (0.05, 1)}
+WINDOWS = {"quick": (0.5, 5), "full": (0.8, 7), "smoke": (0.3, 1)}
 # Seconds after which no row begins: a slow machine still has its report in bounded time.
 ROWS_END = {"quick": 240, "full": 1500, "smoke": 60}
 
