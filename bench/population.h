@@ -9,9 +9,9 @@
 
 namespace sluice::bench {
 
-/// Connections that were opened through a Rig (or another Via with its poll(), out(), counters()) by
-/// whole handshakes, and the frames of both their directions. Which backend and source port a flow
-/// got is read from the frames the worker sent, as a backend would.
+/// Connections that were opened through a Rig (or another Via with its poll(), out(), counters())
+/// by whole handshakes, and the frames of both their directions. Which backend and source port a
+/// flow got is read from the frames the worker sent, as a backend would.
 template <class F, class Via = Rig>
 class Population {
  public:

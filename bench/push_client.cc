@@ -4,8 +4,8 @@
 //   load               the whole cluster, once
 //   change every_ms    an endpoint changes, again and again until stop
 //   snapshot every_ms  the whole cluster with another first endpoint of every Service, likewise
-//   stop               of the last change or snapshot: {"failed": N, "at": [T, ...]}, when each push
-//                      began, in seconds of the monotonic clock
+//   stop               of the last change or snapshot: {"failed": N, "at": [T, ...]}, when each
+//                      push began, in seconds of the monotonic clock
 //
 // Snapshots are encoded before the first is sent: a control plane does that elsewhere.
 

@@ -29,8 +29,8 @@ def of_pollers(device, generator):
     if not shutil.which("perf") or not device.pollers():
         return []
     data = device.folder / "perf.data"
-    # In a VM there is often no counter of cycles: the clock serves. The load begins before and lasts
-    # longer, or idle polls would be in the picture.
+    # In a VM there is often no counter of cycles: the clock serves. The load begins before and
+    # lasts longer, or idle polls would be in the picture.
     record = shlex.join(["perf", "record", "-q", "-e", "cpu-clock", "-F", "2000", "-t",
                          ",".join(map(str, device.pollers())), "-o", str(data), "--", "sleep",
                          str(SECONDS)])

@@ -85,7 +85,8 @@ def beside(device, generator, rate, seconds, windows, command):
         pushed += sum(began <= at < ended for at in device.pusher.ask("stop")["at"])
         asked += (ended - began) * 1000 / every_ms
     figures = {side: {key: measure.spread([w[key] for w in all_windows])
-                      for key in ("offered", "goodput", "taken")} for side, all_windows in seen.items()}
+                      for key in ("offered", "goodput", "taken")}
+               for side, all_windows in seen.items()}
     ratio = {key: figures["beside"][key]["median"] / figures["alone"][key]["median"]
              if figures["alone"][key]["median"] else 0 for key in ("goodput", "taken")}
     return {**figures, "rate": rate, "ratio": ratio, "pushed": pushed, "asked": asked,

@@ -195,8 +195,8 @@ class Targets(unittest.TestCase):
 
 
 class FakePushed:
-    """A device and its pusher at once: each window lasts a second, in which frames are lost where the
-    pusher runs; it pushes at the times `at` after a window began."""
+    """A device and its pusher at once: each window lasts a second, in which frames are lost where
+    the pusher runs; it pushes at the times `at` after a window began."""
 
     def __init__(self, lost_inside, at):
         self.lost_inside, self.at = lost_inside, at
@@ -249,7 +249,8 @@ class InProcess(unittest.TestCase):
 
 class Profile(unittest.TestCase):
     def test_is_of_the_symbols_with_the_most_samples(self):
-        text = "    12.50%  [.] eth_memif_rx\n    30.00%  [.] run<a, b<d>>(c&)\n     1.00%  [k] irq\n"
+        text = "    12.50%  [.] eth_memif_rx\n    30.00%  [.] run<a, b<d>>(c&)\n" \
+               "     1.00%  [k] irq\n"
         self.assertEqual(profile.symbols_of(text), [(0.3, "run(c&)"), (0.125, "eth_memif_rx"),
                                                     (0.01, "irq")])
 

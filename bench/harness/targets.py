@@ -109,8 +109,8 @@ def _pushes(rows, name, cpus):
     # Control plane, sluiced's own threads and the generator share a CPU: what the generator has no
     # time to take back says nothing about the worker.
     return {"measured": found["ratio"]["taken"],
-            "proof": "what sluiced did not lose: the generator shares its CPU with the control side, "
-                     f"{found['ratio']['goodput']:.3f} came back"}
+            "proof": "what sluiced did not lose: the generator shares its CPU with the control "
+                     f"side, {found['ratio']['goodput']:.3f} came back"}
 
 
 def _of_rows(result, name):
