@@ -67,35 +67,6 @@ class Modes {
           [&](const pipeline::Packet* p, std::uint32_t n) { rig->poll(p, n); });
   }
 
-  /// nat while an endpoint leaves or comes back every 10 ms of the bench's clock. Every entry is
-  /// judged again after each change; what the publisher does is not in it. Connections of the
-  /// endpoint that left go on (M-8).
-  void changing(const std::string& name) {
-    RigConfig config;
-    config.connections = kFlows;
-    auto rig = make(name, config);
-    if (rig == nullptr) {
-      return;
-    }
-    Population<core::Ipv4> population(*rig, kFlows);
-    if (auto opened = population.open_all(); !opened) {
-      fail(name, opened.error().message);
-      return;
-    }
-    const std::uint64_t every = 10'000'000 / config.ns_per_poll / FrameRing::kBursts;
-    timed(
-        name, *rig,
-        [&](FrameRing& ring, std::uint64_t round) {
-          population.fill(ring, round);
-          if (round % every == 0) {
-            if (auto changed = rig->change_endpoint(); !changed) {
-              fail(name, changed.error().message);
-            }
-          }
-        },
-        [&](const pipeline::Packet* p, std::uint32_t n) { rig->poll(p, n); });
-  }
-
  private:
   template <class F, class Poll>
   void both_ways(const std::string& name, const RigConfig& config, Poll&& poll) {
@@ -173,7 +144,6 @@ bool measure_modes(double cycles_per_tick, std::uint64_t rounds, Results& result
   Modes modes(cycles_per_tick, rounds, results);
   family<core::Ipv4>(modes, "4");
   family<core::Ipv6>(modes, "6");
-  modes.changing("changing4");
   return modes.good();
 }
 

@@ -73,11 +73,29 @@ void put_replies(const Rig& rig, FrameRing& ring, std::vector<core::FlowKey4>& r
   }
 }
 
+/// Expiry comes in lumps (once a tick), so the mean of polls counts, not the median poll. Polls
+/// that an interrupt or another program hit do not.
+double usual_mean(std::vector<std::uint64_t>& ticks) {
+  const double usual = median(ticks);
+  std::uint64_t sum = 0;
+  std::uint64_t counted = 0;
+  for (const std::uint64_t t : ticks) {
+    const bool interrupted = static_cast<double>(t) > usual * 8;
+    sum += interrupted ? 0 : t;
+    counted += interrupted ? 0 : 1;
+  }
+  return static_cast<double>(sum) / static_cast<double>(counted);
+}
+
+/// Bursts of new flows that come in so many seconds of the bench's clock.
+std::uint32_t bursts_in(double seconds, double per_second) {
+  return std::max(kMeasured, static_cast<std::uint32_t>(seconds * per_second / pipeline::kBurst));
+}
+
 }  // namespace
 
 double new_flow_cycles(double cycles_per_tick, double seconds, bool& failed) {
-  const auto measured = std::max(
-      kMeasured, static_cast<std::uint32_t>(seconds * kFlowsPerSecond / pipeline::kBurst));
+  const std::uint32_t measured = bursts_in(seconds, kFlowsPerSecond);
   const auto rig = make_rig(static_cast<std::uint64_t>(pipeline::kBurst / kFlowsPerSecond * 1e9),
                             kFlowsPerSecond, failed);
   if (rig == nullptr) {
@@ -101,20 +119,10 @@ double new_flow_cycles(double cycles_per_tick, double seconds, bool& failed) {
     std::fprintf(stderr, "bench: new flows:%s\n", rig->counters().c_str());
     failed = true;
   }
-  // Expiry comes in lumps (once a tick), so the mean of a tick's polls counts, not the median poll.
-  std::uint64_t sum = 0;
-  const double usual = median(ticks);
-  std::uint64_t counted = 0;
-  for (const std::uint64_t t : ticks) {
-    const bool interrupted = static_cast<double>(t) > usual * 8;
-    sum += interrupted ? 0 : t;
-    counted += interrupted ? 0 : 1;
-  }
-  return static_cast<double>(sum) / static_cast<double>(counted * pipeline::kBurst) *
-         cycles_per_tick;
+  return usual_mean(ticks) / pipeline::kBurst * cycles_per_tick;
 }
 
-double whole_connection_cycles(double cycles_per_tick, bool& failed) {
+double whole_connection_cycles(double cycles_per_tick, double seconds, bool& failed) {
   constexpr double kPerSecond = 0.5e6;
   const auto rig = make_rig(static_cast<std::uint64_t>(pipeline::kBurst / kPerSecond * 1e9 / 7),
                             kPerSecond, failed);
@@ -128,6 +136,7 @@ double whole_connection_cycles(double cycles_per_tick, bool& failed) {
   std::uint32_t next = 0;
   std::vector<std::uint64_t> ticks;
   const std::uint32_t warm = kLive * 5 / 4 / pipeline::kBurst;
+  const std::uint32_t measured = bursts_in(seconds, kPerSecond);
   const auto requests = [&](std::uint8_t flags) {
     for (std::uint32_t i = 0; i < pipeline::kBurst; ++i) {
       ring.put<Ipv4>(i, space.forward(next + i), flags);
@@ -138,7 +147,7 @@ double whole_connection_cycles(double cycles_per_tick, bool& failed) {
     put_replies(*rig, ring, replies, flags, learn);
     sum += timed_poll(*rig, ring);
   };
-  for (std::uint32_t burst = 0; burst < warm + kMeasured; ++burst) {
+  for (std::uint32_t burst = 0; burst < warm + measured; ++burst) {
     sum = 0;
     requests(core::kTcpSyn);
     answers(core::kTcpSyn | core::kTcpAck, true);
@@ -156,7 +165,7 @@ double whole_connection_cycles(double cycles_per_tick, bool& failed) {
     std::fprintf(stderr, "bench: connections:%s\n", rig->counters().c_str());
     failed = true;
   }
-  return median(ticks) / pipeline::kBurst * cycles_per_tick;
+  return usual_mean(ticks) / pipeline::kBurst * cycles_per_tick;
 }
 
 }  // namespace sluice::bench

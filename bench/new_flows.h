@@ -9,6 +9,6 @@ namespace sluice::bench {
 
 /// Cycles for a whole TCP connection: SYN, SYN-ACK, ACK, request, answer with FIN, FIN, last ACK;
 /// and the expiry of an older one, 1 million live.
-[[nodiscard]] double whole_connection_cycles(double cycles_per_tick, bool& failed);
+[[nodiscard]] double whole_connection_cycles(double cycles_per_tick, double seconds, bool& failed);
 
 }  // namespace sluice::bench

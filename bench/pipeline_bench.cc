@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench/beside.h"
 #include "bench/core_loop.h"
 #include "bench/eal.h"
 #include "bench/measure.h"
@@ -53,10 +54,13 @@ class Bench {
       for (const std::uint32_t flows : options_.flows) {
         established<core::Ipv6>(flows);
       }
+    }
+    if (!options_.only_nat4 || options_.new_flow_seconds > 0) {
       new_flows();
     }
     if (options_.modes) {
       failed_ = !measure_modes(cycles_per_tick_, options_.rounds, results_) || failed_;
+      failed_ = !measure_beside(cycles_per_tick_, options_.rounds, results_) || failed_;
     }
     if (!failed_) {
       print_targets(results_);
@@ -188,7 +192,11 @@ class Bench {
 
   void new_flows() {
     const double created = new_flow_cycles(cycles_per_tick_, options_.new_flow_seconds, failed_);
-    const double whole = whole_connection_cycles(cycles_per_tick_, failed_);
+    const double whole =
+        whole_connection_cycles(cycles_per_tick_, options_.new_flow_seconds, failed_);
+    if (options_.new_flow_seconds > 0) {
+      results_["new_flow_seconds"] = options_.new_flow_seconds;
+    }
     results_["new_flows_millions"] = options_.clock_ghz * 1000 / created;
     results_["tcp_connections_millions"] = options_.clock_ghz * 1000 / whole;
     std::printf(

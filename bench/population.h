@@ -9,20 +9,18 @@
 
 namespace sluice::bench {
 
-/// Connections that were opened through a Rig by whole handshakes, and the frames of both their
-/// directions. Which backend and source port a flow got is read from the frames the worker sent, as
-/// a backend would.
-template <class F>
+/// Connections that were opened through a Rig (or another Via with its poll(), out(), counters())
+/// by whole handshakes, and the frames of both their directions. Which backend and source port a
+/// flow got is read from the frames the worker sent, as a backend would.
+template <class F, class Via = Rig>
 class Population {
  public:
   using Key = typename F::Key;
 
-  Population(Rig& rig, std::uint32_t flows, core::Protocol protocol = core::Protocol::kTcp)
-      : rig_(rig), shuffle_(flows) {
-    space_.flows = flows;
-    space_.proto = static_cast<std::uint8_t>(protocol);
-    reply_.resize(flows);
-  }
+  Population(Via& via, std::uint32_t flows, core::Protocol protocol = core::Protocol::kTcp)
+      : Population(via, FlowSpace<F>{flows, 1, static_cast<std::uint8_t>(protocol)}) {}
+  Population(Via& via, const FlowSpace<F>& space)
+      : via_(via), space_(space), shuffle_(space.flows), reply_(space.flows) {}
 
   /// Errors: what did not come through, with the counters.
   [[nodiscard]] core::Result<void> open_all() {
@@ -30,7 +28,7 @@ class Population {
       const std::uint32_t n = std::min<std::uint32_t>(pipeline::kBurst, space_.flows - first);
       if (!handshake(first, n)) {
         return tl::unexpected(core::Error{"flows from " + std::to_string(first) +
-                                          " were not opened:" + rig_.counters()});
+                                          " were not opened:" + via_.counters()});
       }
     }
     return {};
@@ -39,11 +37,14 @@ class Population {
   /// Frames of one round of both directions, flows in an order without order.
   void fill(FrameRing& ring, std::uint64_t round) const noexcept {
     for (std::size_t i = 0; i < FrameRing::kFrames; ++i) {
-      const std::uint64_t k = round * FrameRing::kFrames + i;
-      const std::uint32_t flow = shuffle_.at(static_cast<std::uint32_t>(k % space_.flows));
-      const bool reply = ((k / space_.flows + k) & 1) != 0;
-      ring.put<F>(i, reply ? reply_of(flow) : space_.forward(flow), core::kTcpAck);
+      put(ring, i, round * FrameRing::kFrames + i);
     }
+  }
+  /// Frame k of this order, at place i.
+  void put(FrameRing& ring, std::size_t i, std::uint64_t k) const noexcept {
+    const std::uint32_t flow = shuffle_.at(static_cast<std::uint32_t>(k % space_.flows));
+    const bool reply = ((k / space_.flows + k) & 1) != 0;
+    ring.put<F>(i, reply ? reply_of(flow) : space_.forward(flow), core::kTcpAck);
   }
 
   [[nodiscard]] Key reply_of(std::uint32_t flow) const noexcept {
@@ -74,7 +75,7 @@ class Population {
       return false;
     }
     for (std::uint32_t o = 0; o < n; ++o) {
-      const pipeline::Packet& p = rig_.out().last(o);
+      const pipeline::Packet& p = via_.out().last(o);
       learn(first + static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(p.handle) - 1),
             p.data);
     }
@@ -91,8 +92,8 @@ class Population {
   }
 
   bool pass(std::uint32_t n) {
-    rig_.poll(&ring_.packet(0), n);
-    return rig_.out().last_size() == n;
+    via_.poll(&ring_.packet(0), n);
+    return via_.out().last_size() == n;
   }
 
   void learn(std::uint32_t flow, const std::uint8_t* frame) noexcept {
@@ -110,7 +111,7 @@ class Population {
     }
   }
 
-  Rig& rig_;
+  Via& via_;
   Space space_;
   Shuffle shuffle_;
   FrameRing ring_;

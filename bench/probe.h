@@ -55,6 +55,23 @@ class Probe {
     index_.insert(reply, hash(reply), core::KeyData::make(entry, core::Direction::kReply));
   }
 
+  /// The flow of a frame, rewritten to itself in both directions. @return false: no room.
+  bool add_reflected(std::uint32_t flow, const std::uint8_t* frame) noexcept {
+    Key key;
+    read_key(frame, key);
+    add(flow, key, key.reversed());
+    return knows(frame);
+  }
+
+  [[nodiscard]] bool knows(const std::uint8_t* frame) noexcept {
+    Key key;
+    read_key(frame, key);
+    const Key* pointer = &key;
+    const std::uint32_t hashed = hash(key);
+    core::KeyData hit;
+    return index_.find_bulk(&pointer, &hashed, 1, &hit) != 0;
+  }
+
   /// One burst. @return packets found and rewritten.
   std::uint32_t run(const pipeline::Packet* packets, std::uint32_t n) noexcept {
     std::array<Key, pipeline::kBurst> keys;

@@ -12,14 +12,14 @@ namespace {
 constexpr std::uint16_t kWorkersPort = 0;
 
 std::size_t workers_of(const RigConfig& config) {
-  return config.handed_over ? 2 : 1;
+  return config.handed_over || config.shared ? 2 : 1;
 }
 
-/// All flows belong to worker 0, or, turned round, to worker 1.
+/// All flows belong to worker 0, or, turned round, to worker 1, or each to one of both.
 pipeline::OwnerMap::Config owner_config(const RigConfig& config) {
   pipeline::OwnerMap::Config owner;
   owner.workers = workers_of(config);
-  owner.reta = {0, 0};
+  owner.reta = {0, static_cast<std::uint16_t>(config.shared ? 1 : 0)};
   owner.twist = config.handed_over ? pipeline::OwnerTwist::kInverted : pipeline::OwnerTwist::kNone;
   return owner;
 }
@@ -150,8 +150,10 @@ void Rig::add_neighbour(const core::IpAddress& at) {
 }
 
 core::Result<void> Rig::add_member(std::size_t index, std::size_t workers) {
-  const std::string suffix = "w" + std::to_string(index);
-  const bool owns = index + 1 == workers;
+  // The EAL's names are the process's, and several rigs may live at once.
+  static std::uint32_t made = 0;
+  const std::string suffix = "n" + std::to_string(made++);
+  const bool owns = index + 1 == workers || config_.shared;
   const auto size_of = [&](core::Family family) {
     return family == config_.family && owns ? config_.connections : 30u;
   };

@@ -82,6 +82,7 @@ struct RigConfig {
   bool dr = false;           ///< endpoints on the link, packets unchanged; only clients send
   bool affinity = false;     ///< a Service that keeps clients at their endpoint
   bool handed_over = false;  ///< a second worker owns every flow, the first receives every frame
+  bool shared = false;       ///< a second worker owns about half of the flows
   std::uint64_t ns_per_poll = 10'000;  ///< 32 packets at 3.2 million a second
   core::ConnTimeouts timeouts{};
 };
@@ -115,10 +116,21 @@ class Rig {
     members_.back()->io.offer(packets + handed, n - handed);
     members_.back()->worker->poll_once();
   }
+  /// One burst through worker `w` alone.
+  void poll_at(std::size_t w, const pipeline::Packet* packets, std::uint32_t n) noexcept {
+    now_ns_ += config_.ns_per_poll;
+    members_[w]->io.offer(packets, n);
+    members_[w]->worker->poll_once();
+  }
+  /// The worker a client's flow belongs to.
+  [[nodiscard]] std::size_t owner_of(const core::IpAddress& client, core::Be16 port) const {
+    return owners_.of_client(client, port);
+  }
   /// The last endpoint leaves the Service, or comes back. Errors: none is expected.
   [[nodiscard]] core::Result<void> change_endpoint();
   /// Where frames leave.
   [[nodiscard]] const BenchIo& out() const noexcept { return members_.back()->io; }
+  [[nodiscard]] const BenchIo& out_of(std::size_t w) const noexcept { return members_[w]->io; }
   [[nodiscard]] std::uint64_t connections() const noexcept {
     const Worker& w = *members_.back()->worker;
     return std::uint64_t{w.conns4().size()} + w.conns6().size();

@@ -36,10 +36,12 @@ struct FlowSpace {
   std::uint32_t flows = 0;
   std::uint32_t backends = 1;
   std::uint8_t proto = 6;
+  const std::vector<std::uint32_t>* picked = nullptr;  ///< flow n is the n-th of these; all: null
 
   static constexpr std::uint8_t kClients = 11, kVips = 12, kBackends = 13, kSnat = 14;
 
-  [[nodiscard]] Key forward(std::uint32_t n) const noexcept {
+  [[nodiscard]] Key forward(std::uint32_t at) const noexcept {
+    const std::uint32_t n = picked == nullptr ? at : (*picked)[at];
     return {numbered<F>(kClients, 1 + n / 50'000),
             numbered<F>(kVips, 1),
             core::Be16::from_host(static_cast<std::uint16_t>(10'000 + n % 50'000)),

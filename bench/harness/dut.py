@@ -207,11 +207,14 @@ class Sluiced(Dut):
         if p["mode"] == "dr":
             addresses.append(f"{cluster.numbered(cluster.BACKENDS, 0xfffffe, family)}/"
                              + ("8" if family == 4 else "16"))
+        # What pushing.py makes of endpoints is everywhere.
+        blocks = (cluster.CLIENTS, cluster.BACKENDS, cluster.SNAT)
+        elsewhere = ["0.0.0.0/0"] if p["pushed"] else []
         snat = [cluster.numbered(cluster.SNAT, 1 + n, family) for n in range(8)]
         cores = [(self.core + n) % os.cpu_count() for n in range(self.workers)]
-        routes = [{"to": cluster.prefix(block, family), "via": gateway}
-                  for block in (cluster.CLIENTS, cluster.BACKENDS, cluster.SNAT)
-                  if p["mode"] != "dr" or block != cluster.BACKENDS]
+        routes = [{"to": to, "via": gateway} for to in
+                  [cluster.prefix(block, family) for block in blocks
+                   if p["mode"] != "dr" or block != cluster.BACKENDS] + elsewhere]
         # One worker's table holds a fresh flow until its time-out.
         room = p["flows"] + (1_000_000 if p["fresh"] else 0)
         config = {
@@ -293,6 +296,35 @@ class Testpmd(Dut):
                    stdin=subprocess.PIPE)
         wait_for("testpmd does not start", lambda: "Press enter" in
                  self.log.read_text(errors="replace"), 30, self.process, self.log)
+
+
+class Probe(Dut):
+    """sluice-bench-probe: what any balancer over the same index costs at least on the same link."""
+
+    translates = False
+    name = "probe"
+
+    def __init__(self, link, folder, core, point, binaries, hugepages=True):
+        super().__init__(link, folder, core)
+        self.point, self.binaries, self.hugepages = point, pathlib.Path(binaries), hugepages
+
+    def open(self):
+        p = self.point
+        memory = 192 + p["flows"] // 2500 * (1 if p["family"] == 4 else 2)
+        self.spawn([str(self.binaries / "sluice-bench-probe"), "--vdev", self.link.dut_device(),
+                    "--core", str(self.core), "--memory-mib", str(memory), "--descriptors",
+                    str(self.link.descriptors), "--family", str(p["family"]), "--proto", p["proto"],
+                    "--flows", str(p["flows"]), "--services", str(p["services"]),
+                    *(["--hugepages"] if self.hugepages else [])])
+        if not self.link.generator_starts_first:
+            wait_for("no memif socket appears", self.link.socket.exists, 30, self.process, self.log)
+
+    def ready(self):
+        wait_for("the probe does not start", lambda: "ready" in
+                 self.log.read_text(errors="replace"), 60, self.process, self.log)
+
+    def pollers(self):
+        return [self.process.pid]  # the process itself: nothing stands before it
 
 
 class Kernel(Dut):

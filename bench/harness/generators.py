@@ -4,6 +4,7 @@ import contextlib
 import json
 import pathlib
 import subprocess
+import time
 
 from . import machine
 
@@ -19,6 +20,8 @@ class Embedded:
 
     def __init__(self, binaries, dut, point, core, hugepages, folder, realtime=False):
         self.dut, self.realtime = dut, realtime
+        # It has no real-time priority itself, because others need its CPU meanwhile.
+        self.polite = False
         self.log = folder / "generator.log"
         memory = 128 + dut.link.descriptors * 16 * 2560 // (1 << 20)
         command = [str(pathlib.Path(binaries) / "sluice-generator"), "--vdev",
@@ -61,9 +64,12 @@ class Embedded:
     def load(self, seconds, **settings):
         """rate= (frames a second) or window= (frames in flight); fresh=, foreign= shares."""
         words = " ".join(f"{key}={value}" for key, value in settings.items() if value)
-        with machine.Realtime([self.process.pid, *self.dut.pollers()]) if self.realtime \
+        tids = [] if self.polite else [self.process.pid]
+        with machine.Realtime([*tids, *self.dut.pollers()], seconds) if self.realtime \
                 else contextlib.nullcontext():
+            began = time.monotonic()
             result = self._ask(f"load seconds={seconds} {words}")
+            result["window"] = began, time.monotonic()
         if result["bad_checksums"]:
             raise GeneratorError(f"checksums of returned frames are wrong: {result}")
         if result["received"] > result["offered"] + settings.get("window", 0):

@@ -27,6 +27,12 @@ def cpus():
     return sorted(os.sched_getaffinity(0))
 
 
+def available_mib():
+    """Memory that a program can still have."""
+    text = pathlib.Path("/proc/meminfo").read_text()
+    return int(re.search(r"MemAvailable:\s+(\d+)", text).group(1)) // 1024
+
+
 def describe():
     """Machine, versions and settings, as they go into the result. `kind` is what two machines must
     share before their figures are compared."""
@@ -78,21 +84,21 @@ def pollers(pid):
 
 
 class Realtime:
-    """Gives threads real-time priority for one window, so that what else runs on this machine waits.
-    The kernel takes a twentieth of each second back when others starve; the pause after a window
-    keeps that out of the next one."""
+    """Gives threads real-time priority for one window, so that what else runs on this machine
+    waits. The kernel takes a twentieth of each second back when others starve; the pause after a
+    window, as long as it but at most 0.3 s, keeps that out of the next one."""
 
-    PAUSE = 0.3
+    PRIORITY = 10  # what is built or tested in real time beside it waits, too
 
-    def __init__(self, tids):
-        self.tids = tids
+    def __init__(self, tids, seconds):
+        self.tids, self.pause = tids, min(0.3, seconds)
 
     def __enter__(self):
-        self._set(os.SCHED_FIFO, 1)
+        self._set(os.SCHED_FIFO, self.PRIORITY)
 
     def __exit__(self, *_):
         self._set(os.SCHED_OTHER, 0)
-        time.sleep(self.PAUSE)
+        time.sleep(self.pause)
 
     def _set(self, policy, priority):
         for tid in self.tids:
@@ -120,6 +126,10 @@ class HugePages:
     @property
     def enough(self):
         return self.count > 0 and self.taken == self.count
+
+    @property
+    def mib(self):
+        return 2 * self.taken
 
     @staticmethod
     def _number():

@@ -3,7 +3,7 @@ test and a link; one factor at a time differs from the base point."""
 
 BASE = {"family": 4, "proto": "tcp", "flows": 64_000, "services": 1_000, "backends": 10,
         "mode": "nat", "scheduler": "mh", "lengths": [60], "fresh": 0, "foreign": 0, "idle": "spin",
-        "workers": 1}
+        "workers": 1, "pushed": False}
 IMIX = [60] * 7 + [566] * 4 + [1514]  # 64, 570 and 1518 bytes on a wire
 FULL = [1514]
 VHOST = (("", "sluiced"), ("-macswap", "testpmd-macswap"), ("-io", "testpmd-io"))
@@ -16,27 +16,37 @@ def row(name, dut="sluiced", link="memif", measures=("throughput",), pair=None,
             "generator": generator, "point": {**BASE, **factors}}
 
 
+PROFILED = ("throughput", "profile")
+
+
+def pair(flows, link="memif", measures=("throughput",)):
+    """sluiced, testpmd and the bare probe at a point that targets are for."""
+    ours, tail = {64_000: ("base", ""), 1_000_000: ("flows-1m", "-1m")}[flows]
+    tail, ours = (tail + "-zero-copy", ours + "-zero-copy") if link != "memif" else (tail, ours)
+    return [row(ours, link=link, measures=measures, pair=ours, flows=flows),
+            row("macswap" + tail, "testpmd-macswap", link, pair=ours, flows=flows),
+            row("probe" + tail, "probe", link, pair=ours, flows=flows)]
+
+
 def quick():
     """Base point, targets and peers; a peer stands beside what it is compared with."""
-    rows = [
-        row("base", measures=("throughput", "search", "latency"), pair="64k"),
-        row("macswap", "testpmd-macswap", pair="64k"),
+    return [
+        *pair(64_000, measures=("throughput", "search", "latency", "profile")),
         row("io", "testpmd-io"),
-        row("flows-1m", flows=1_000_000, pair="1m"),
-        row("macswap-1m", "testpmd-macswap", flows=1_000_000, pair="1m"),
-        row("base-zero-copy", link="memif-zero-copy", pair="zero-copy"),
-        row("macswap-zero-copy", "testpmd-macswap", "memif-zero-copy", pair="zero-copy"),
+        *pair(1_000_000, measures=PROFILED),
+        *[{**each, "pair": None} for each in pair(64_000, "memif-zero-copy")],
+        row("flood", fresh=0.5, measures=("throughput", "flood")),
+        row("pushes", pushed=True, scheduler="random", measures=("throughput", "search", "pushes")),
         row("ipv6", family=6),
         row("fullnat", mode="fullnat"),
         row("veth-sluiced", link="veth", flows=1_000, services=10, scheduler="random"),
         row("veth-nftables", "kernel-nftables", "veth", flows=1_000, services=10,
             scheduler="random"),
     ]
-    return rows
 
 
 def full():
-    rows = quick()
+    rows = quick() + pair(1_000_000, "memif-zero-copy")
     rows += [row("vhost" + tail, device, "vhost") for tail, device in VHOST]
     rows += [row("pktgen" + tail, device, "vhost", generator="pktgen") for tail, device in VHOST]
     rows += [row("imix", lengths=IMIX), row("macswap-imix", "testpmd-macswap", lengths=IMIX),
@@ -55,10 +65,9 @@ def full():
              row("dr", mode="dr", services=100), row("ipip", mode="ipip"),
              row("ipv6-dr", family=6, mode="dr", services=100),
              row("ipv6-ipip", family=6, mode="ipip")]
-    rows += [row(f"new-{round(share * 100)}", fresh=share, measures=("new_flows",)) for share in
-             (0.01, 0.1, 1.0)]
-    rows += [row("flood", fresh=0.5, measures=("flood",)),
-             row("foreign", foreign=0.1, measures=("foreign",)),
+    rows += [row(f"new-{round(share * 100)}", fresh=share, measures=("throughput", "new_flows"))
+             for share in (0.01, 0.1, 1.0)]
+    rows += [row("foreign", foreign=0.1, measures=("throughput", "foreign")),
              row("workers-2", workers=2)]
     small = {"flows": 1_000, "services": 10, "scheduler": "random"}
     rows += [row(f"veth-iptables-{variant}", f"kernel-iptables-{variant}", "veth", **small)

@@ -157,10 +157,11 @@ class Pktgen:
         with contextlib.ExitStack() as stack:
             if self.realtime:
                 for tid in [0, *machine.threads(self.process.pid, "telemetry")]:
-                    os.sched_setscheduler(tid, os.SCHED_FIFO, os.sched_param(2))
+                    os.sched_setscheduler(tid, os.SCHED_FIFO,
+                                          os.sched_param(machine.Realtime.PRIORITY + 1))
                     stack.callback(os.sched_setscheduler, tid, os.SCHED_OTHER, os.sched_param(0))
                 stack.enter_context(machine.Realtime([*self.device.pollers(),
-                                                      *machine.pollers(self.process.pid)]))
+                                                      *machine.pollers(self.process.pid)], seconds))
             first = self._telemetry.frames()
             time.sleep(seconds)
             return first, self._telemetry.frames()

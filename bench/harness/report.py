@@ -26,12 +26,19 @@ def _remarks(row):
             words.append(f"{min(1, limit['queued']):.0%} of the frames in flight at the device, "
                          f"generator idle {limit['generator_idle']:.0%}")
     if "search" in row:
-        words.append(f"NDR {row['search']['ndr']:.2f}, PDR {row['search']['pdr']:.2f} Mpps")
+        s = row["search"]
+        words.append(f"NDR {s['ndr']:.2f}, PDR {s['pdr']:.2f} Mpps ({s['spoilt']} of "
+                     f"{s['held_trials']} trials spoilt)")
     if "latency" in row:
         words.append("p99 " + " ".join(f"{share} %: {p['p99']:.0f} us"
                                        for share, p in row["latency"].items()))
     if "new_flows" in row:
         words.append(f"{row['new_flows']['flows_millions']:.2f} million new flows/s")
+    for name, found in row.get("pushes", {}).items():
+        words.append(f"{name.replace('_', ' ')}: goodput x{found['ratio']['goodput']:.4f}, without "
+                     f"what the generator had no time to take x{found['ratio']['taken']:.4f}, "
+                     f"{found['pushed']} of {found['asked']:.0f} pushes, "
+                     f"{found['beside']['offered']['median']:.2f} Mpps offered")
     for name in ("flood", "foreign"):
         if name in row:
             f = row[name]
@@ -52,7 +59,8 @@ def ratios(rows):
         if row["dut"] != "sluiced" or "throughput" not in row:
             continue
         for peer in rows:
-            same = ("flows", "lengths") if peer["dut"].startswith("testpmd") else tuple(row["point"])
+            same = {"testpmd": ("flows", "lengths"), "probe": ("flows", "lengths", "family")}.get(
+                peer["dut"].split("-")[0], tuple(row["point"]))
             if peer["dut"] != "sluiced" and "throughput" in peer and \
                     peer["generator"] == row["generator"] and \
                     peer["link"].split("-af")[0] == row["link"].split("-af")[0] and \
@@ -91,6 +99,20 @@ def _table(head, lines):
     return text + "".join("| " + " | ".join(str(c) for c in line) + " |\n" for line in lines) + "\n"
 
 
+def profiles(result):
+    """Where the cycles of the rows go whose target is short."""
+    short = {t["name"] for t in result["targets"] if not t.get("pass", True)}
+    text = ""
+    for name, links in targets.PAIRS.items():
+        for row in result["rows"]:
+            ours = [names[0] for names in links.values()]
+            if name in short and row.get("profile") and row["name"] in ours:
+                text += (f"## Where the cycles of {row['name']} go\n\nTarget {name} is short; "
+                         "`perf` of the worker.\n\n" + _table(["share", "symbol"], [
+                             (f"{share:.1%}", f"`{symbol}`") for share, symbol in row["profile"]]))
+    return text
+
+
 def markdown(result, old, pictures):
     m = result["machine"]
     text = (f"# {result['date']}, {m['kind']}\n\n`bench/run --{result['run']}`, commit {m['commit']},"
@@ -103,7 +125,8 @@ def markdown(result, old, pictures):
     text += "## Ratio to the peers\n\n" + _table(
         ["row", "peer", "ratio"], [(a, b, f"{r:.2f}") for a, b, r in ratios(result["rows"])])
     text += "## Targets\n\n```\n" + "".join(targets.line(t) + "\n" for t in result["targets"])
-    text += "```\n\n## Rows\n\n" + _table(
+    text += "".join(targets.floor_line(f) + "\n" for f in result["floors"])
+    text += "```\n\n" + profiles(result) + "## Rows\n\n" + _table(
         ["row", "device", "link", "Mpps", "remarks"],
         [(r["name"], r["dut"], r["link"], _rate(r), _remarks(r)) for r in result["rows"]])
     if old:

@@ -10,10 +10,15 @@ import subprocess
 import tempfile
 import time
 
-from . import dut, generators, in_process, machine, matrix, measure, pktgen, report, stateful, targets
+from . import (dut, generators, in_process, machine, matrix, measure, pktgen, profile, pushing,
+               report, stateful, targets)
 
+TRIAL = 0.1         # seconds of a trial of a search
+FLOW_TIMEOUT = 1.2  # after which a first packet without another is forgotten (dut.py), and a little
 # seconds and number of the windows of a figure
-WINDOWS = {"quick": (0.5, 5), "full": (0.8, 7), "smoke": (0.05, 1)}
+WINDOWS = {"quick": (0.5, 5), "full": (0.8, 7), "smoke": (0.3, 1)}
+# Seconds after which no row begins: a slow machine still has its report in bounded time.
+ROWS_END = {"quick": 240, "full": 1500, "smoke": 60}
 
 
 class Session:
@@ -26,7 +31,8 @@ class Session:
         # the kernel have the others, or share the generator's.
         self.dut_core = cpus[-1]
         self.generator_core = cpus[-2] if len(cpus) > 1 else cpus[-1]
-        self.seconds, self.windows = WINDOWS[chosen.kind]
+        self.seconds, self.windows = chosen.windows or WINDOWS[chosen.kind]
+        self.rows_end = time.monotonic() + ROWS_END[chosen.kind]
         self.rows = []
 
     def say(self, text):
@@ -43,9 +49,12 @@ class Session:
         core, point, huge = self.dut_core, row["point"], self.pages.enough
         name = row["dut"]
         if name == "sluiced":
-            return dut.Sluiced(link, folder, core, point, self.binaries, huge, point["workers"])
+            kind = pushing.PushedSluiced if point["pushed"] else dut.Sluiced
+            return kind(link, folder, core, point, self.binaries, huge, point["workers"])
         if name.startswith("testpmd-"):
             return dut.Testpmd(link, folder, core, name.split("-")[1], huge)
+        if name == "probe":
+            return dut.Probe(link, folder, core, point, self.binaries, huge)
         if name.startswith("kernel-"):
             return dut.Kernel(link, folder, core, point, self.binaries, *name.split("-")[1:])
         if name == "command":
@@ -54,20 +63,34 @@ class Session:
 
     def unavailable(self, row):
         """Why a row cannot be measured here, or None."""
+        if time.monotonic() > self.rows_end:
+            return "no time left"
         name = row["dut"]
         if name.startswith("testpmd") and not dut.Testpmd.found():
             return "dpdk-testpmd is not found"
         if row["generator"] == "pktgen" and not pktgen.found():
             return "pktgen is not found (PKTGEN names its binary)"
+        if row["point"]["workers"] > 1:
+            # A queue that the peer does not have is queue 0's memory to net_memif.
+            return ("the generator has one queue; two workers are measured without I/O, "
+                    "bench/pipeline --modes")
         if not self.pages.enough and row["link"] in ("memif-zero-copy", "vhost"):
             return "needs huge pages"
-        # Images of the frames, twice 64 or 128 bytes a flow, and what a connection takes.
-        flows = row["point"]["flows"]
-        need = flows * ((128 if row["point"]["family"] == 4 else 256) + 700)
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGESIZE")
-        if flows > 1_000_000 and need > 0.8 * free:
-            return f"needs {need >> 20} MiB"
-        return None
+        return self.too_large(row["point"])
+
+    def too_large(self, point):
+        """Why a point does not fit the memory, or None."""
+        if point["flows"] <= 1_000_000:
+            return None
+        # Tables of both families (dut.py asks for a third more than the flows), and images of the
+        # frames, twice 64 or 128 bytes.
+        tables = point["flows"] * 700 >> 20
+        images = point["flows"] * (150 if point["family"] == 4 else 300) >> 20
+        ordinary = machine.available_mib() * 0.8
+        if self.pages.enough and tables > self.pages.mib:
+            return f"needs {tables} MiB of huge pages"
+        needed = images if self.pages.enough else images + tables
+        return f"needs {needed} MiB" if needed > ordinary else None
 
     def measure(self, row):
         """Adds the row's figures to it."""
@@ -95,12 +118,14 @@ class Session:
         row["steal_ticks"] = {cpu: after[cpu] - before[cpu] for cpu in after}
 
     def make_generator(self, device, row, folder):
+        # Two pollers of one CPU would wait for each other if neither gave way.
+        realtime = self.chosen.realtime and not row["oversubscribed"]
+
         def own():
             return generators.Embedded(self.binaries, device, row["point"], self.generator_core,
-                                       self.pages.enough, folder, self.chosen.realtime)
+                                       self.pages.enough, folder, realtime)
         if row["generator"] == "pktgen":
-            return pktgen.Pktgen(device, row["point"], self.generator_core, folder, own,
-                                 self.chosen.realtime)
+            return pktgen.Pktgen(device, row["point"], self.generator_core, folder, own, realtime)
         return own()
 
     def _throughput(self, row, device, generator):
@@ -108,7 +133,7 @@ class Session:
 
     def _search(self, row, device, generator):
         most = row["throughput"]["median"] * 1.1
-        row["search"] = measure.search(generator, most, self.seconds)
+        row["search"] = measure.search(generator, most, min(TRIAL, self.seconds))
 
     def _latency(self, row, device, generator):
         if row["search"]["ndr"] <= 0:  # a frame was lost at every rate: a part of nothing
@@ -118,31 +143,52 @@ class Session:
                                    self.seconds, min(3, self.windows))
             for share in ("10", "50", "90")}
 
+    def _creation(self, row, device, generator):
+        """Frames a second with hardly a loss when so many are a flow's first, in millions."""
+        share = row["point"]["fresh"]
+        return measure.search(generator, row["throughput"]["median"] * 1.1,
+                              min(TRIAL, self.seconds), names=("pdr",), settle=FLOW_TIMEOUT,
+                              fresh=share)["pdr"]
+
     def _new_flows(self, row, device, generator):
         """The rate without loss at a share of new flows: of all frames, and of new flows."""
-        share = row["point"]["fresh"]
-        found = measure.search(generator, 20, self.seconds, fresh=share)
-        row["new_flows"] = {"share": share, "mpps": found["pdr"],
-                            "flows_millions": found["pdr"] * share}
+        share, rate = row["point"]["fresh"], self._creation(row, device, generator)
+        row["new_flows"] = {"share": share, "mpps": rate, "flows_millions": rate * share}
 
     def _flood(self, row, device, generator):
         """Established flows at a third of what the device does, beside four times the new flows it
         can open."""
-        established = measure.throughput(device, generator, self.seconds, 3)["median"] / 3
-        share = row["point"]["fresh"]
-        creation = measure.search(generator, 20, self.seconds, fresh=share)["pdr"] * share
+        established = row["throughput"]["median"] / 3
+        creation = self._creation(row, device, generator) * row["point"]["fresh"]
         if creation <= 0:
             raise RuntimeError("no rate of new flows without loss: nothing to flood with")
         total = established + 4 * creation
         alone = measure.goodput(generator, established, self.seconds, self.windows)
+        before = device.counters()
         beside = measure.goodput(generator, total, self.seconds, self.windows,
                                  fresh=4 * creation / total)
-        row["flood"] = {"alone": alone, "beside": beside, "creation_millions": creation,
+        grown = {key: value - before.get(key, 0) for key, value in device.counters().items()}
+        row["flood"] = {"device": {key: value for key, value in grown.items() if value},
+                        "alone": alone, "beside": beside, "creation_millions": creation,
                         "ratio": beside["median"] / alone["median"] if alone["median"] else 0}
+
+    def _pushes(self, row, device, generator):
+        """At nine tenths of the no-drop rate, with and without a control plane that pushes."""
+        rate = row["search"]["ndr"] * 0.9
+        if rate <= 0:
+            raise RuntimeError("no rate without loss: nothing to push beside")
+        generator.polite = True
+        row["pushes"] = {
+            name: pushing.beside(device, generator, rate, self.seconds, min(3, self.windows),
+                                 command)
+            for name, command in pushing.PUSHES.items()}
+
+    def _profile(self, row, device, generator):
+        row["profile"] = profile.of_pollers(device, generator)
 
     def _foreign(self, row, device, generator):
         share = row["point"]["foreign"]
-        rate = measure.throughput(device, generator, self.seconds, 3)["median"] / 2
+        rate = row["throughput"]["median"] / 2
         row["foreign"] = {"alone": measure.goodput(generator, rate, self.seconds, self.windows),
                           "beside": measure.goodput(generator, rate / (1 - share), self.seconds,
                                                     self.windows, foreign=share)}
@@ -152,7 +198,7 @@ class Session:
     def run_rows(self):
         rows = matrix.ROWS[self.chosen.kind]()
         if self.chosen.dut:
-            rows.insert(2, matrix.row("dut", "command"))
+            rows.insert(3, matrix.row("dut", "command"))  # behind the pair of the base point
         if self.chosen.only:
             words = self.chosen.only.split(",")
             rows = [r for r in rows if any(word in r["name"] for word in words)]
@@ -186,7 +232,7 @@ class Session:
 
 def hugepages_mib(kind):
     """What the largest row of a run takes: tables of sluiced, packets of both."""
-    return {"quick": 2200, "full": 12_000, "smoke": 0}[kind]
+    return {"quick": 2600, "full": 12_000, "smoke": 0}[kind]
 
 
 def run(chosen, binaries):
@@ -202,7 +248,10 @@ def run(chosen, binaries):
         inside, connections = {}, {}
         if chosen.kind != "smoke" and not chosen.only:
             connections = stateful.run(binaries, chosen.kind, session.say)
-            inside = in_process.run(chosen.kind, binaries, session.dut_core, pages, session.say)
+    if chosen.kind != "smoke" and not chosen.only:
+        shorter = "quick" if chosen.windows else chosen.kind
+        inside = in_process.run(shorter, binaries, session.dut_core, session.say,
+                                not chosen.no_hugepages)
     failed = [row["name"] for row in session.rows if "failed" in row]
     failed += inside.get("failed", [])
     failed += [f"wrk {kind}" for kind, runs in connections.items() if "failed" in runs]
@@ -216,8 +265,9 @@ def run(chosen, binaries):
                            "generator_core": session.generator_core},
               "rows": session.rows, "in_process": inside, "stateful": connections}
     result["targets"] = targets.reached(result)
-    for target in result["targets"]:
-        session.say(targets.line(target))
+    result["floors"] = targets.floors(result)
+    for line in [*map(targets.line, result["targets"]), *map(targets.floor_line, result["floors"])]:
+        session.say(line)
     for path in report.write(result, pathlib.Path(chosen.out)):
         session.say(f"wrote {os.path.relpath(path)}")
     return 1 if failed else 0
