@@ -44,7 +44,7 @@ bool same_claims(const Installed& a, const Installed& b) {
 
 class Compiler::Impl {
  public:
-  Impl(Profile profile, IdRegistry& ids, core::TablePtr previous, model::ParallelFor parallel)
+  Impl(Profile profile, IdRegistry& ids, core::TablePtr previous, core::ParallelFor parallel)
       : profile_(profile),
         ids_(ids),
         parallel_(std::move(parallel)),
@@ -352,7 +352,7 @@ class Compiler::Impl {
 
   Profile profile_;
   IdRegistry& ids_;
-  model::ParallelFor parallel_;
+  core::ParallelFor parallel_;
   core::TablePtr previous_;
   bool valid_ = false;
   NodeConfig config_;
@@ -381,7 +381,7 @@ std::span<const ReportLine> Report::of(const std::string& object) const {
 }
 
 Compiler::Compiler(Profile profile, IdRegistry& ids, core::TablePtr previous,
-                   model::ParallelFor parallel)
+                   core::ParallelFor parallel)
     : impl_(std::make_unique<Impl>(profile, ids, std::move(previous), std::move(parallel))) {}
 Compiler::~Compiler() = default;
 Compiler::Compiler(Compiler&&) noexcept = default;

@@ -4,7 +4,7 @@
 
 #include "control/compile/compile.h"
 #include "control/compile/id_registry.h"
-#include "control/model/parallel.h"
+#include "dataplane/core/fwd/parallel.h"
 
 namespace sluice::compile {
 
@@ -25,7 +25,7 @@ class Compiler {
   /// @param previous table in force, nullptr: none.
   /// @param parallel how to compute many Services at once; the result does not depend on it.
   Compiler(Profile profile, IdRegistry& ids, core::TablePtr previous = nullptr,
-           model::ParallelFor parallel = model::one_after_another);
+           core::ParallelFor parallel = core::one_after_another);
   ~Compiler();
   Compiler(Compiler&&) noexcept;
   Compiler& operator=(Compiler&&) = delete;

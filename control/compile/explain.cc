@@ -3,7 +3,6 @@
 #include "control/compile/explain.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "control/compile/node_context.h"
@@ -50,7 +49,7 @@ std::vector<const model::EndpointSlice*> slices_of(const model::ClusterState& st
   return slices;
 }
 
-/// The same endpoints and lists; ids differ, because the trace has a registry of its own.
+/// The same endpoints and lists; those of a trace have no ids.
 bool same_lists(const core::ServicePort& a, const core::ServicePort& b) {
   const auto same = [](const core::Endpoint& x, const core::Endpoint& y) {
     return x.address == y.address && x.port == y.port && x.weight == y.weight;
@@ -119,8 +118,7 @@ class Explainer {
     const auto own = input_.state->nodes.find(input_.config.node_name);
     node_ = resolve_node(input_.config, own == input_.state->nodes.end() ? nullptr : &own->second,
                          input_.profile);
-    IdRegistry ids({});
-    (void)compile_service(service, slices_of(*input_.state, service.name), node_, &ids, &trace_);
+    (void)compile_service(service, slices_of(*input_.state, service.name), node_, nullptr, &trace_);
   }
 
   [[nodiscard]] bool wants_local_list() const {

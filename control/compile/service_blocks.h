@@ -29,7 +29,7 @@ struct ServiceTrace {
   ServicePortKey wanted;
   std::vector<MergedEndpoint> merged;  ///< in the order of the block's endpoints
   SelectionRecord selection;
-  core::ServicePort block;  ///< its endpoint ids are of the registry that was given
+  core::ServicePort block;  ///< its endpoint ids are of the registry that was given, if any
   bool found = false;       ///< the Service has this port
 };
 

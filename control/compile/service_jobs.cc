@@ -75,10 +75,10 @@ void make_ready(ServiceJob& job, const JobInputs& in) {
 }  // namespace
 
 void compute(std::vector<ServiceJob>& jobs, const JobInputs& inputs, IdRegistry& ids,
-             const model::ParallelFor& parallel) {
+             const core::ParallelFor& parallel) {
   const auto for_each = [&](const auto& body) {
     const auto one = [&](std::size_t i) { body(jobs[i]); };
-    jobs.size() < kWorthThreads ? model::one_after_another(jobs.size(), one)
+    jobs.size() < kWorthThreads ? core::one_after_another(jobs.size(), one)
                                 : parallel(jobs.size(), one);
   };
   for_each([&](ServiceJob& job) { compute_rules(job, inputs, nullptr); });

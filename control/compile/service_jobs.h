@@ -6,7 +6,7 @@
 #include "control/compile/frontends.h"
 #include "control/compile/service_blocks.h"
 #include "control/compile/slice_index.h"
-#include "control/model/parallel.h"
+#include "dataplane/core/fwd/parallel.h"
 #include "dataplane/core/fwd/table_builder.h"
 
 namespace sluice::compile {
@@ -51,6 +51,6 @@ struct JobInputs {
 
 /// Computes all jobs. @param ids  asked in the order of the jobs, on the caller's thread.
 void compute(std::vector<ServiceJob>& jobs, const JobInputs& inputs, IdRegistry& ids,
-             const model::ParallelFor& parallel);
+             const core::ParallelFor& parallel);
 
 }  // namespace sluice::compile

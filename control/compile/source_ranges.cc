@@ -1,7 +1,7 @@
 // loadBalancerSourceRanges: rules S-4, F-2, F-5, F-7 (section 10). P-1 applies them.
 #include "control/compile/source_ranges.h"
 
-#include <algorithm>
+#include <set>
 #include <string_view>
 
 namespace sluice::compile {
@@ -41,8 +41,9 @@ std::vector<core::Cidr> allowed_sources(const model::Service& service, core::Fam
   }
   // As the Service has them: rules are written in this order.
   std::vector<core::Cidr> unique;
+  std::set<core::Cidr> seen;
   for (const core::Cidr& range : ranges) {
-    if (std::find(unique.begin(), unique.end(), range) == unique.end()) {
+    if (seen.insert(range).second) {
       unique.push_back(range);
     }
   }

@@ -117,7 +117,8 @@ std::vector<Stretch<Map>> stretches(const Map& before, const Map& after) {
 
 /// Calls `changed(before, after)` for each difference, in the order of the names.
 template <class Map, class Changed>
-void compare(const Map& before, const Map& after, const ParallelFor& parallel, Changed&& changed) {
+void compare(const Map& before, const Map& after, const core::ParallelFor& parallel,
+             Changed&& changed) {
   const auto parts = stretches(before, after);
   std::vector<Differences<typename Map::mapped_type>> found(parts.size());
   const auto one = [&](std::size_t i) { found[i] = compare(parts[i]); };
@@ -177,11 +178,7 @@ ChangeSet apply(ClusterState& state, const Delta& delta) {
   return changes.finish(state);
 }
 
-ChangeSet replace(ClusterState& state, ClusterState&& next) {
-  return exchange(state, next);
-}
-
-ChangeSet exchange(ClusterState& state, ClusterState& next, const ParallelFor& parallel) {
+ChangeSet exchange(ClusterState& state, ClusterState& next, const core::ParallelFor& parallel) {
   Collector changes;
   compare(state.services, next.services, parallel, [&](const Service* b, const Service* a) {
     changes.service((b != nullptr ? b : a)->name);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "control/model/parallel.h"
+#include "dataplane/core/fwd/parallel.h"
 
 namespace sluice::model {
 
@@ -168,9 +168,7 @@ ChangeSet apply(ClusterState& state, const Delta& delta);
 /// `next.version` is ignored. Afterwards `next` holds what `state` held.
 /// @param parallel  compares parts of large states at once; the result does not depend on it.
 ChangeSet exchange(ClusterState& state, ClusterState& next,
-                   const ParallelFor& parallel = one_after_another);
-/// As exchange().
-ChangeSet replace(ClusterState& state, ClusterState&& next);
+                   const core::ParallelFor& parallel = core::one_after_another);
 
 /// The Service a slice belongs to (SL-2); nullopt: ignored.
 std::optional<ObjectName> owner_of(const EndpointSlice& slice);

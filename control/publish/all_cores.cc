@@ -1,5 +1,7 @@
 #include "control/publish/all_cores.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -15,8 +17,18 @@ constexpr std::size_t kMostThreads = 4;
 // Pieces a thread takes at a time: the last ones of two threads end at about the same time.
 constexpr std::size_t kPiecesPerThread = 16;
 
+/// Those the caller may run on, and so the threads it starts.
+std::size_t own_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
+    return static_cast<std::size_t>(CPU_COUNT(&cores));
+  }
+  return std::thread::hardware_concurrency();  // the machine has more than a cpu_set_t can name
+}
+
 std::size_t threads_for(std::size_t n) {
-  return std::min({n, kMostThreads, std::size_t{std::thread::hardware_concurrency()}});
+  return std::min({n, kMostThreads, own_cores()});
 }
 
 /// Hands out [0, n) in pieces.

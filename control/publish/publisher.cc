@@ -99,7 +99,8 @@ class Publisher::Impl {
   }
 
   Answer update(model::Delta delta, std::optional<std::uint64_t> base) {
-    return ask([this, delta = std::move(delta), base]() -> Answer {
+    std::shared_ptr<const void> dropped;  // as in replace()
+    return ask([this, delta = std::move(delta), base, dropped]() mutable -> Answer {
       if (source_ == Status::Source::kNone) {
         return refuse(Refused::Why::kNoSnapshot);
       }
@@ -109,7 +110,7 @@ class Publisher::Impl {
       model::Delta not_found = unknown_of(delta, maker_.state());
       model::ChangeSet changes = maker_.apply(delta);
       if (!changes.empty()) {
-        mirror_.add(delta, version());
+        dropped = mirror_.add(delta, version());
       }
       Accepted accepted = take(std::move(changes), source_);
       accepted.not_found = std::move(not_found);

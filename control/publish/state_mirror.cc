@@ -24,9 +24,9 @@ bool copy_some(const Map& from, Map& to, std::size_t most) {
 
 }  // namespace
 
-void StateMirror::add(const model::Delta& delta, std::uint64_t version) {
+std::shared_ptr<const void> StateMirror::add(const model::Delta& delta, std::uint64_t version) {
   if (!live_ && unfinished_ == nullptr) {
-    return;
+    return nullptr;
   }
   Note note{std::make_shared<const model::Delta>(delta), version};
   {
@@ -34,10 +34,10 @@ void StateMirror::add(const model::Delta& delta, std::uint64_t version) {
     pending_objects_ += size_of(delta);
     pending_.push_back(std::move(note));
     if (pending_objects_ <= kMaxPending) {
-      return;
+      return nullptr;
     }
   }
-  reset();
+  return reset();
 }
 
 std::shared_ptr<const void> StateMirror::reset() {

@@ -16,10 +16,11 @@ namespace sluice::publish {
 // hold up changes, and a copy of a large state takes tens of milliseconds. So there is one copy
 // beside the owner's state, which readers bring up to date on their own threads: the owner only
 // notes each delta. While an earlier reader still holds the copy, a later one makes another, also
-// on its own thread. Only the first copy, and the first after a full replace, is made by the owner.
+// on its own thread. Only the first copy, and the first after a full replace, is made by the owner:
+// in steps, between which it takes changes.
 
-/// A copy of the cluster state that costs its owner nearly nothing. Thread: add(), reset(), fill()
-/// and live() the owner's only; read() any.
+/// A copy of the cluster state that costs its owner nearly nothing. Thread: add(), reset(),
+/// fill_some() and live() the owner's only; read() any.
 class StateMirror {
  public:
   /// Deltas of more objects than this, unread, and the copy is given up.
@@ -27,10 +28,11 @@ class StateMirror {
 
   /// The owner applied `delta` to its state.
   /// @param version  of the state after it.
-  void add(const model::Delta& delta, std::uint64_t version);
-  /// The owner's state became another; nothing is mirrored until fill().
+  /// @return as reset(), when too much is pending; else null.
+  [[nodiscard]] std::shared_ptr<const void> add(const model::Delta& delta, std::uint64_t version);
+  /// The owner's state became another; nothing is mirrored until fill_some() is done.
   /// @return what is no longer needed: it takes a while to free a large state.
-  std::shared_ptr<const void> reset();
+  [[nodiscard]] std::shared_ptr<const void> reset();
   [[nodiscard]] bool live() const { return live_; }
   /// Copies some more of the state, a tenth of a millisecond's worth. @return live().
   bool fill_some(const model::ClusterState& state);

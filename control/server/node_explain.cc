@@ -71,15 +71,13 @@ void describe_connection(const v1::ConnectionRow& row, const compile::Explanatio
                        ", as the connection that exists");
 }
 
-/// What the workers do with a source that the rules translate, when the host delivers: the host takes
-/// no packet from its own address.
+/// What the workers do with a source that the rules translate, when the host delivers: the host
+/// takes no packet from its own address.
 void keep_sources_of_host(const pipeline::WorkerView& view, const core::ForwardingTable& table,
                           compile::Explanation& explanation) {
   for (compile::ExplainedEndpoint& e : explanation.endpoints) {
-    core::Endpoint endpoint;
-    endpoint.address = e.address;
     if (!e.candidate || e.mode != core::ForwardingMode::kFullNat ||
-        !core::host_keeps_source(table, endpoint, view.host_delivers(e.address))) {
+        !core::host_keeps_source(table, e.address.family(), view.host_delivers(e.address))) {
       continue;
     }
     e.masquerade = false;
@@ -91,11 +89,11 @@ void keep_sources_of_host(const pipeline::WorkerView& view, const core::Forwardi
   }
 }
 
-/// What comes from the wire with a Service's address as its source is nobody's: the workers drop it
-/// before they open a flow or refuse one.
+/// What comes from the wire with a Service's address as its source: the workers drop it before they
+/// open a flow or refuse one.
 void drop_martian(const pipeline::WorkerView& view, const core::Flow& flow,
                   compile::Explanation& explanation) {
-  if (flow.ingress.empty() || explanation.decision.verdict == core::FlowVerdict::kPass ||
+  if (!core::drops_martian(explanation.decision, !flow.ingress.empty()) ||
       !view.is_service_address(flow.tuple.src)) {
     return;
   }

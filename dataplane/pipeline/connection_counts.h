@@ -49,10 +49,11 @@ class ConnectionCounts {
     }
   }
 
-  /// A new flow of `service` was refused: `address` had no source port.
-  void exhausted(std::size_t worker, core::ServiceSlot slot, const core::ServicePort& service,
+  /// A new flow of a Service was refused: `address` had no source port.
+  /// @param tag  tag_of() the Service
+  void exhausted(std::size_t worker, core::ServiceSlot slot, std::uint32_t tag,
                  const core::IpAddress& address) noexcept {
-    exhaustion_.add(worker, slot, tag_of(service), address);
+    exhaustion_.add(worker, slot, tag, address);
   }
   [[nodiscard]] std::vector<SourceExhaustion> exhaustion() const { return exhaustion_.read(); }
 

@@ -163,10 +163,6 @@ inline constexpr std::array kCounterTable = {
 };
 inline constexpr std::size_t kCounters = kCounterTable.size();
 
-[[nodiscard]] constexpr const CounterInfo& counter_info(Counter c) noexcept {
-  return kCounterTable[static_cast<std::size_t>(c)];
-}
-
 /// Counters of one worker. Thread: add() and set() only by that worker (plain load and store, no
 /// locked instruction); read() by any.
 class alignas(64) CounterBlock {

@@ -43,7 +43,7 @@ struct AffinityAnswer {
 struct alignas(64) HandoverMessage {
   Packet packet;
   Stage stage = Stage::kFresh;
-  bool has_ports = false;  ///< `ports` come from the first fragment
+  bool has_ports = false;  ///< `ports` come from the first fragment; not set when `ready`
   bool ready = false;      ///< a flow: `hash` and `parsed` are set
   FragmentPorts ports;
   std::uint16_t from = 0;  ///< worker that sent it

@@ -1,6 +1,7 @@
 #include "dataplane/pipeline/next_hop.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "dataplane/pipeline/next_hop_directory.h"

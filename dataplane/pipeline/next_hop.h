@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -40,8 +39,6 @@ struct NextHopWord {
   [[nodiscard]] NeighbourState state() const noexcept {
     return static_cast<NeighbourState>(raw >> 56);
   }
-  /// Writes the destination MAC into a frame.
-  void store_mac(std::uint8_t* to) const noexcept { std::memcpy(to, &raw, 6); }
 };
 
 /// Next-hop words, one per (port, gateway or on-link address). Fixed size from the configuration.

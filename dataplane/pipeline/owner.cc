@@ -75,17 +75,18 @@ Ownership owner_of(const WorkerTables& tables, const OwnerMap& map, const core::
                    bool tcp_syn) noexcept {
   const L4Address dst{tuple.dst, tuple.dport, tuple.protocol};
   const L4Address src{tuple.src, tuple.sport, tuple.protocol};
-  const bool from_backend = tables.book->backends.contains(src);
+  // Whether it comes from a backend is asked once, and not at all about a request.
   const std::uint8_t port_owner = tables.source_pool->owners().owner(tuple.dport);
-  if (from_backend && port_owner != core::PortOwners::kNoOwner &&
-      is_source_address(tables, tuple.dst)) {
+  const bool to_pool =
+      port_owner != core::PortOwners::kNoOwner && is_source_address(tables, tuple.dst);
+  if (to_pool && tables.book->backends.contains(src)) {
     return {FlowClass::kToSourceAddress, port_owner};
   }
   const core::Be16 sport = core::Be16::from_host(tuple.sport);
   if (is_frontend(*tables.table, dst) || tables.book->departed_frontends.contains(dst)) {
     return {FlowClass::kRequest, map.of_client(tuple.src, sport)};
   }
-  if (from_backend) {
+  if (!to_pool && tables.book->backends.contains(src)) {
     return {FlowClass::kReply, map.of_client(tuple.dst, core::Be16::from_host(tuple.dport))};
   }
   if (tcp_syn && tables.book->backends.contains(dst)) {

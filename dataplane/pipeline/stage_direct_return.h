@@ -76,7 +76,7 @@ inline bool Worker<Io, I4, I6, C>::forward_one_way(std::uint32_t i, core::KeyDat
       return false;
     }
   } else {
-    if (p.total > fast_[static_cast<std::size_t>(word.port()) % kMaxPorts].max_frame) {
+    if (p.total > fast_port(word.port()).max_frame) {
       return false;
     }
     put_on_wire(p, word);
@@ -95,7 +95,7 @@ inline bool Worker<Io, I4, I6, C>::forward_tunnelled(std::uint32_t i,
   Packet& p = batch_.packets[i];
   const core::ParsedFrame& f = batch_.parsed[i];
   const std::uint32_t length = std::uint32_t{f.l3_offset} + f.ip_length;
-  const FastPort& out = fast_[static_cast<std::size_t>(word.port()) % kMaxPorts];
+  const FastPort& out = fast_port(word.port());
   core::OuterHeader<F> outer;
   const std::uint64_t hash = tunnel_hash<F>(entry.client, entry.client_port);
   if ((entry.flags & core::kEntryOtherFamily) != 0 || path_mtus_.any() || f.hop_limit <= 1 ||

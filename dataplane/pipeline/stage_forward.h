@@ -100,7 +100,7 @@ void Worker<Io, I4, I6, C>::ask_again(HopQueue::Waiting& waits) noexcept {
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 inline void Worker<Io, I4, I6, C>::put_on_wire(const Packet& packet, NextHopWord word) noexcept {
   constexpr std::uint64_t kMacMask = (std::uint64_t{1} << 48) - 1;
-  const FastPort& out = fast_[static_cast<std::size_t>(word.port()) % kMaxPorts];
+  const FastPort& out = fast_port(word.port());
   const std::uint64_t head = (word.raw & kMacMask) | out.source_mac;
   std::memcpy(packet.data, &head, 8);
   std::memcpy(packet.data + 8, &out.source_tail, 4);

@@ -52,7 +52,7 @@ template <class F>
     return false;
   }
   const NextHopWord word = links_.hops.read(hop);
-  const FastPort& out = fast_[static_cast<std::size_t>(word.port()) % kMaxPorts];
+  const FastPort& out = fast_port(word.port());
   if (word.state() != NeighbourState::kReachable || p.total > out.max_frame) [[unlikely]] {
     return false;
   }

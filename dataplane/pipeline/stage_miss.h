@@ -115,9 +115,10 @@ bool Worker<Io, I4, I6, C>::hand_over(std::uint32_t i, std::size_t worker, Stage
   if (message->ready) {
     message->hash = batch_.hashes[i];
     message->parsed = f;
+  } else {
+    message->has_ports = (batch_.has_ports >> i & 1) != 0;
+    message->ports = batch_.ports[i];
   }
-  message->has_ports = (batch_.has_ports >> i & 1) != 0;
-  message->ports = batch_.ports[i];
   if (stage >= Stage::kHome) {
     message->answer = batch_.answers[i];
   }
@@ -136,8 +137,7 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
   }
   const core::Flow flow = flow_of(i, tuple);
   const core::Decision decision = core::decide(*tables_->table, flow);
-  // What passes is judged by the host. An answer would only be one more stray packet.
-  if (decision.verdict != core::FlowVerdict::kPass && p.origin == Origin::kWire &&
+  if (core::drops_martian(decision, p.origin == Origin::kWire) &&
       tables_->book->is_service_address(tuple.src)) {
     drop(p, Counter::kRuleMartianSource);
     return;
@@ -147,18 +147,14 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     return;
   }
   const bool later_fragment = f.l4_offset == 0;
-  if (later_fragment) {
-    if (needs_no_entry(decision)) {
-      forward_without_entry<F>(i, decision, core::pick(decision, tuple, now_ns_, scheduler_));
-    } else {
-      drop(p, Counter::kFragmentNoFlow);
-    }
-    return;
-  }
   constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck | core::kTcpRst;
-  if (f.protocol != core::kIpProtoUdp && (f.tcp_flags & kOpening) != core::kTcpSyn) {
+  const bool unknown =
+      f.protocol != core::kIpProtoUdp && (f.tcp_flags & kOpening) != core::kTcpSyn;
+  if (later_fragment || unknown) {
     if (needs_no_entry(decision)) {
       forward_without_entry<F>(i, decision, core::pick(decision, tuple, now_ns_, scheduler_));
+    } else if (later_fragment) {
+      drop(p, Counter::kFragmentNoFlow);
     } else {
       reject(i);  // a TCP or SCTP connection this node does not know: fail at once (F13)
     }
@@ -260,7 +256,7 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const 
   const Hop hop = resolve(chosen.address, true);
   conn.to_backend = hop.index;
   const bool keeps_source =
-      core::host_keeps_source(*tables_->table, chosen, hop.index == kHostHop);
+      core::host_keeps_source(*tables_->table, chosen.address.family(), hop.index == kHostHop);
   const bool full = translate_source ||
                     (!keeps_source && core::source_is_translated(decision, flow, chosen));
   conn.mode = full ? core::ForwardingMode::kFullNat : core::ForwardingMode::kNat;

@@ -39,14 +39,14 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
   core::ParsedFrame& f = batch_.parsed[i];
   core::parse_frame_inline(p.data, p.contiguous, p.total, f);
   const bool flow = f.kind == core::FrameKind::kFlow4 || f.kind == core::FrameKind::kFlow6;
-  const std::uint64_t own = fast_[static_cast<std::size_t>(p.port) % kMaxPorts].own_mac;
+  const std::uint64_t own = fast_port(p.port).own_mac;
   if (!flow || ((core::load_raw64(p.data) & kMacMask) != own && p.origin == Origin::kWire))
       [[unlikely]] {
     batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);
   } else if (f.kind == core::FrameKind::kFlow4) {
-    add_flow4(i, conns4_.hash_ahead(f.key4), sizes);
+    add_flow<core::Ipv4>(i, conns4_.hash_ahead(f.key4), sizes);
   } else {
-    add_flow6(i, conns6_.hash_ahead(f.key6), sizes);
+    add_flow<core::Ipv6>(i, conns6_.hash_ahead(f.key6), sizes);
   }
 }
 
@@ -57,29 +57,27 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
   const std::uint32_t hash = batch_.hashes[i];
   if (batch_.parsed[i].kind == core::FrameKind::kFlow4) {
     conns4_.ask_ahead(hash);
-    add_flow4(i, hash, sizes);
+    add_flow<core::Ipv4>(i, hash, sizes);
   } else {
     conns6_.ask_ahead(hash);
-    add_flow6(i, hash, sizes);
+    add_flow<core::Ipv6>(i, hash, sizes);
   }
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
-[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::add_flow4(std::uint32_t i,
-                                                                    std::uint32_t hash,
-                                                                    BatchSizes& sizes) noexcept {
-  batch_.hashes4[sizes.flows4] = hash;
-  batch_.keys4[sizes.flows4] = &batch_.parsed[i].key4;
-  batch_.flows4[sizes.flows4++] = static_cast<std::uint8_t>(i);
-}
-
-template <PacketIo Io, class I4, class I6, WorkerClock C>
-[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::add_flow6(std::uint32_t i,
-                                                                    std::uint32_t hash,
-                                                                    BatchSizes& sizes) noexcept {
-  batch_.hashes6[sizes.flows6] = hash;
-  batch_.keys6[sizes.flows6] = &batch_.parsed[i].key6;
-  batch_.flows6[sizes.flows6++] = static_cast<std::uint8_t>(i);
+template <class F>
+[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::add_flow(std::uint32_t i,
+                                                                   std::uint32_t hash,
+                                                                   BatchSizes& sizes) noexcept {
+  constexpr bool kIs4 = F::kFamily == core::Family::kIpv4;
+  std::uint32_t& n = kIs4 ? sizes.flows4 : sizes.flows6;
+  (kIs4 ? batch_.hashes4 : batch_.hashes6)[n] = hash;
+  if constexpr (kIs4) {
+    batch_.keys4[n] = &key_of<F>(i);
+  } else {
+    batch_.keys6[n] = &key_of<F>(i);
+  }
+  (kIs4 ? batch_.flows4 : batch_.flows6)[n++] = static_cast<std::uint8_t>(i);
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>

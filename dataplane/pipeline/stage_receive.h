@@ -44,7 +44,7 @@ bool Worker<Io, I4, I6, C>::receive_handed_over() noexcept {
   return batch_.size != 0;
 }
 
-/// One more frame of the batch. What its lookup reads first is asked for at once.
+/// One more frame of the batch. Its first bytes, which are rewritten, are asked for at once.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 inline void Worker<Io, I4, I6, C>::take_message(const HandoverMessage& message) noexcept {
   const std::uint32_t i = batch_.size++;

@@ -23,9 +23,10 @@ std::span<const core::IpAddress> Worker<Io, I4, I6, C>::source_addresses(
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::note_exhausted(const core::Decision& decision,
                                            const core::IpAddress& backend) noexcept {
+  const std::uint32_t tag = tag_of(*decision.service);
   for (const core::IpAddress& address :
        source_addresses(backend.family(), resolve(backend, true).port)) {
-    links_.counts.exhausted(config_.index, decision.slot, *decision.service, address);
+    links_.counts.exhausted(config_.index, decision.slot, tag, address);
   }
 }
 

@@ -162,8 +162,8 @@ class Worker {
   void parse_batch() noexcept;
   void parse_and_sort(std::uint32_t i, BatchSizes& sizes) noexcept;
   void sort_handed_over(std::uint32_t i, BatchSizes& sizes) noexcept;
-  void add_flow4(std::uint32_t i, std::uint32_t hash, BatchSizes& sizes) noexcept;
-  void add_flow6(std::uint32_t i, std::uint32_t hash, BatchSizes& sizes) noexcept;
+  template <class F>
+  void add_flow(std::uint32_t i, std::uint32_t hash, BatchSizes& sizes) noexcept;
   void complete_checksums() noexcept;
   void complete_checksum(std::uint32_t i) noexcept;
   void serve_others() noexcept;
@@ -428,6 +428,9 @@ class Worker {
     std::uint32_t max_frame = 0;    ///< longest frame: MTU and Ethernet header; 0: not present
     std::uint64_t own_mac = 0;      ///< as it lies at the start of a frame, low 48 bits
   };
+  [[nodiscard]] const FastPort& fast_port(PortIndex p) const noexcept {
+    return fast_[static_cast<std::size_t>(p) % kMaxPorts];
+  }
 
   const WorkerConfig config_;
   const WorkerLinks links_;

@@ -220,8 +220,9 @@ void parse(const std::uint8_t* data, std::size_t size) {
     require(info.offset + std::uint32_t{info.length} <= 65535, "a fragment ends too far");
     require(!info.has_ports || info.offset == 0, "ports in a later fragment");
   }
-  if (is_flow(general) && frame.contiguous == frame.total) {
-    (void)complete_if_partial(frame.bytes.data(), general);
+  if (is_flow(general) && frame.contiguous == frame.total &&
+      checksum_is_partial(frame.bytes.data(), general)) {
+    complete_checksum(frame.bytes.data(), general);
   }
 }
 

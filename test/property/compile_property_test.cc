@@ -103,7 +103,7 @@ struct Incremental {
     for (int i = 0; i < 6; ++i) {
       model::apply(next, random_change(random));
     }
-    return model::replace(state, std::move(next));
+    return model::exchange(state, next);
   }
   void expect_as_from_scratch(const Compiled& got) const {
     const Compiled wanted = from_scratch(state, config, host);
@@ -224,7 +224,7 @@ TEST(CompileProperty, ReplaceEqualsFromScratch) {
       for (int i = 0; i < 20; ++i) {
         model::apply(next, random_change(run.random));
       }
-      const auto got = run.take(model::replace(run.state, std::move(next)));
+      const auto got = run.take(model::exchange(run.state, next));
       ASSERT_TRUE(got.has_value()) << got.error().message;
       run.expect_as_from_scratch(*got);
     }

@@ -117,10 +117,12 @@ class ConnModelRun {
   }
 
   void create() {
-    const auto conn = random_flow();
+    auto conn = random_flow();
+    const bool known = holder(conn.forward) != model_.end();
+    conn.forward_is_absent = !known && random_() % 2 == 0;  // as workers say, who looked it up
     std::vector<core::EntryIndex> gone;
     auto expected = core::CreateResult::kCreated;
-    if (holder(conn.forward) != model_.end()) {
+    if (known) {
       expected = core::CreateResult::kExists;
     } else if (const auto it = holder(conn.reply);
                it != model_.end() && !core::in_states(it->second.state, core::kFinishedStates)) {

@@ -177,11 +177,6 @@ class ConnTable {
   [[nodiscard]] Hot& entry(EntryIndex i) noexcept { return hot_[at(i)]; }
   [[nodiscard]] const Hot& entry(EntryIndex i) const noexcept { return hot_[at(i)]; }
   [[nodiscard]] const ColdEntry& cold(EntryIndex i) const noexcept { return cold_[at(i)]; }
-  /// Still the connection that `generation` (ColdEntry) was read from?
-  [[nodiscard]] bool is_live(EntryIndex i, std::uint32_t generation) const noexcept {
-    return at(i) < used_ && hot_[at(i)].state != ConnState::kFree &&
-           cold_[at(i)].generation == generation;
-  }
 
   // --- states ---------------------------------------------------------------------------------
 
@@ -198,10 +193,10 @@ class ConnTable {
   }
 
   /// A SYN for this entry is to be scheduled anew: remove() it and create() with the same packet.
-  [[nodiscard]] bool reusable(EntryIndex i, Direction direction, std::uint8_t signal) const noexcept {
+  [[nodiscard]] bool reusable(EntryIndex i, Direction direction,
+                              std::uint8_t signal) const noexcept {
     const Hot& e = hot_[at(i)];
-    return direction == Direction::kForward &&
-           reusable_by(e.state, signal, sees_replies(e.mode));
+    return direction == Direction::kForward && reusable_by(e.state, signal, sees_replies(e.mode));
   }
 
   /// Moves an entry to a state by hand: kPending to its first state, a removed Service's flow to
@@ -221,9 +216,10 @@ class ConnTable {
 
   // --- creation and end -----------------------------------------------------------------------
 
-  /// Adds a connection. Both keys are looked up first (the forward one unless the caller has). A reply key held by an entry that is over
-  /// evicts that one. A full table, or a full half-open share, evicts the oldest half-open entry,
-  /// then the oldest closing one, never a steady one (F14).
+  /// Adds a connection. Both keys are looked up first (the forward one unless the caller has). A
+  /// reply key held by an entry that is over evicts that one. A full table, or a full half-open
+  /// share, evicts the oldest half-open entry, then the oldest closing one, never a steady one
+  /// (F14).
   template <Releaser<F> R>
   CreateOutcome create(const NewConn<F>& conn, std::uint64_t now_ns, R& releaser) noexcept;
 

@@ -246,7 +246,6 @@ void ConnTable<F, Index>::release(EntryIndex i, R& releaser, ReleaseReason why) 
   }
   unlink(i);
   releaser.released(i, e, std::as_const(cold_[at(i)]), why);
-  ++cold_[at(i)].generation;
   give_back(i);
   --size_;
 }

@@ -179,9 +179,8 @@ template <class Hot>
 struct alignas(32) ColdEntry {
   std::uint64_t created_ns = 0;       ///< monotonic
   EntryIndex list_prev = EntryIndex::kNone;
-  std::uint32_t generation = 0;       ///< counts reuses of this index: dumps and hand-overs check it
   Tick held_until = 0;                ///< the source port may not be taken before; set at close
-  std::uint32_t reserved[3] = {};
+  std::uint32_t reserved[4] = {};
 };
 static_assert(sizeof(ColdEntry) == 32);
 

@@ -74,7 +74,6 @@ class PortOwners {
   [[nodiscard]] std::uint8_t owner(Be16 port) const noexcept { return owner(port.host()); }
   /// All ports of one worker, ascending.
   [[nodiscard]] std::vector<std::uint16_t> ports_of(unsigned worker) const;
-  [[nodiscard]] unsigned block_size() const noexcept { return 1u << block_shift_; }
 
  private:
   std::uint16_t first_ = 1;

@@ -60,10 +60,17 @@ struct Decision {
 /// The exception to P-9: the host takes no packet that comes from its own address, and would answer
 /// it past the workers. What it delivers keeps its source, unless the node has addresses of its own
 /// for translation.
+/// @param endpoint           its address family
 /// @param delivered_by_host  packets for the endpoint leave by no port.
-[[nodiscard]] inline bool host_keeps_source(const ForwardingTable& table, const Endpoint& chosen,
+[[nodiscard]] inline bool host_keeps_source(const ForwardingTable& table, Family endpoint,
                                             bool delivered_by_host) noexcept {
-  return delivered_by_host && table.node().of(chosen.address.family()).snat_addresses.empty();
+  return delivered_by_host && table.node().of(endpoint).snat_addresses.empty();
+}
+
+/// Is a packet dropped whose source is an address of a Service? No host out there has that; an
+/// answer would only be one more stray packet. What passes is judged by the host.
+[[nodiscard]] inline bool drops_martian(const Decision& decision, bool from_wire) noexcept {
+  return decision.verdict != FlowVerdict::kPass && from_wire;
 }
 
 /// The mode the Service asks for if it counts for this flow: external frontends only; else kByRule.

@@ -209,13 +209,7 @@ Result<void> TableBuilder::check(const ForwardingTable& next, const ParallelFor&
       results[n] = check_service(next, services[i].first, services[i].second);
     }
   };
-  if (parallel && results.size() > 1) {
-    parallel(results.size(), piece);
-  } else {
-    for (std::size_t n = 0; n < results.size(); ++n) {
-      piece(n);
-    }
-  }
+  parallel(results.size(), piece);
   Result<void> result = node_ != nullptr ? check_node(*node_) : Result<void>{};
   for (auto at = results.begin(); result && at != results.end(); ++at) {
     result = *at;

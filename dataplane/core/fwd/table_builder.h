@@ -1,13 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "dataplane/core/fwd/forwarding_table.h"
+#include "dataplane/core/fwd/parallel.h"
 #include "dataplane/core/sink.h"
 
 namespace sluice::core {
@@ -42,10 +41,8 @@ class TableBuilder {
   /// Checks the invariants of everything that changed and makes the table. `epoch` grows iff an
   /// endpoint left its block, stopped serving UDP (CT-2), or a service port left.
   /// Errors: a violated invariant; nothing was made and the base stays valid. Call once.
-  /// @param parallel  calls body(0) .. body(n - 1) in any order, on any threads; for large changes.
-  using ParallelFor =
-      std::function<void(std::size_t n, const std::function<void(std::size_t)>& body)>;
-  [[nodiscard]] Result<TablePtr> freeze(const ParallelFor& parallel = {});
+  /// @param parallel  how to check large changes; the result does not depend on it.
+  [[nodiscard]] Result<TablePtr> freeze(const ParallelFor& parallel = one_after_another);
 
  private:
   void apply_services(ForwardingTable& next);

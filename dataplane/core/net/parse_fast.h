@@ -58,8 +58,10 @@ inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint3
   std::memcpy(at + 8, &what, sizeof what);
 }
 
-[[nodiscard, gnu::always_inline]] inline bool ipv4_fast(const std::uint8_t* data, std::uint32_t contiguous,
-                                    std::uint32_t total, ParsedFrame& out) noexcept {
+[[nodiscard, gnu::always_inline]] inline bool ipv4_fast(const std::uint8_t* data,
+                                                        std::uint32_t contiguous,
+                                                        std::uint32_t total,
+                                                        ParsedFrame& out) noexcept {
   constexpr std::uint16_t kL4 = kEthernetLength + ipv4::kHeaderLength;
   const std::uint8_t* ip = data + kEthernetLength;
   const std::uint8_t protocol = ip[ipv4::kProtocol];
@@ -87,8 +89,10 @@ inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint3
   return true;
 }
 
-[[nodiscard, gnu::always_inline]] inline bool ipv6_fast(const std::uint8_t* data, std::uint32_t contiguous,
-                                    std::uint32_t total, ParsedFrame& out) noexcept {
+[[nodiscard, gnu::always_inline]] inline bool ipv6_fast(const std::uint8_t* data,
+                                                        std::uint32_t contiguous,
+                                                        std::uint32_t total,
+                                                        ParsedFrame& out) noexcept {
   constexpr std::uint16_t kL4 = kEthernetLength + ipv6::kHeaderLength;
   const std::uint8_t* ip = data + kEthernetLength;
   const std::uint8_t protocol = ip[ipv6::kNextHeader];
@@ -120,8 +124,10 @@ inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint3
 /// @return true when the frame is an ordinary TCP or UDP packet and `out` is what parse_frame()
 /// would give; false: ask parse_frame(), `out` is untouched. Same bounds promise.
 /// Source: RFC 1812 5.2.2 (header checks).
-[[nodiscard, gnu::always_inline]] inline bool parse_plain(const std::uint8_t* data, std::uint32_t contiguous,
-                                      std::uint32_t total, ParsedFrame& out) noexcept {
+[[nodiscard, gnu::always_inline]] inline bool parse_plain(const std::uint8_t* data,
+                                                          std::uint32_t contiguous,
+                                                          std::uint32_t total,
+                                                          ParsedFrame& out) noexcept {
   constexpr std::uint32_t kLeast = kEthernetLength + ipv4::kHeaderLength + kUdpHeaderLength;
   if (contiguous < kLeast) {
     return false;
@@ -139,8 +145,10 @@ inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint3
 }
 
 /// What the worker calls: the common case inline, the rest by parse_frame().
-[[gnu::always_inline]] inline void parse_frame_inline(const std::uint8_t* data, std::uint32_t contiguous,
-                               std::uint32_t total, ParsedFrame& out) noexcept {
+[[gnu::always_inline]] inline void parse_frame_inline(const std::uint8_t* data,
+                                                      std::uint32_t contiguous,
+                                                      std::uint32_t total,
+                                                      ParsedFrame& out) noexcept {
   if (!parse_plain(data, contiguous, total, out)) [[unlikely]] {
     parse_frame_general(data, contiguous, total, out);
   }

@@ -32,13 +32,4 @@ void complete_checksum_from_sum(std::uint8_t* data, const ParsedFrame& frame,
 void complete_sctp_from_state(std::uint8_t* data, const ParsedFrame& frame,
                               std::uint32_t state) noexcept;
 
-/// The receive stage for a contiguous frame. @return true when it had to complete the checksum.
-inline bool complete_if_partial(std::uint8_t* data, const ParsedFrame& frame) noexcept {
-  if (!checksum_is_partial(data, frame)) {
-    return false;
-  }
-  complete_checksum(data, frame);
-  return true;
-}
-
 }  // namespace sluice::core

@@ -54,12 +54,6 @@ template <class F>
   }
 }
 
-inline void write_ethernet(std::uint8_t* data, const MacAddress& dst,
-                           const MacAddress& src) noexcept {
-  dst.store(data);
-  src.store(data + 6);
-}
-
 /// Takes one from TTL or hop limit. Precondition: it is above 1; else the packet must not be
 /// forwarded (RFC 1812 5.3.1: time exceeded).
 inline void decrement_ttl4(std::uint8_t* ip, ChecksumDelta l3 = {}) noexcept {
@@ -154,14 +148,6 @@ template <class F>
   }
   translate(data, frame, to);
   return true;
-}
-
-/// For rare paths without stored deltas: makes the frame's tuple `to`. Same conditions as
-/// translate().
-template <class F>
-void translate_to(std::uint8_t* data, const ParsedFrame& frame,
-                  const typename F::Key& to) noexcept {
-  translate(data, frame, Translation<F>::between(key_of<F>(frame), to));
 }
 
 }  // namespace sluice::core

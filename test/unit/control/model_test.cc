@@ -70,7 +70,7 @@ TEST(Replace, LeavesExactlyTheNewStateAndNamesTheDifference) {
   ClusterState next;
   next.services[{"shop", "cart"}] = test::service("cart", "10.43.0.20");
   next.services[{"shop", "till"}] = test::service("till", "10.43.0.99");
-  const ChangeSet changes = replace(state, std::move(next));
+  const ChangeSet changes = exchange(state, next);
   EXPECT_EQ((std::vector<ObjectName>{{"shop", "kiosk"}, {"shop", "till"}}), changes.services);
   EXPECT_EQ(2U, state.services.size());
   EXPECT_EQ(2U, state.version);
@@ -82,7 +82,7 @@ TEST(Replace, ByAnEqualStateIsNoChange) {
   delta.services = {test::service("cart", "10.43.0.20")};
   apply(state, delta);
   ClusterState same = state;
-  EXPECT_TRUE(replace(state, std::move(same)).empty());
+  EXPECT_TRUE(exchange(state, same).empty());
   EXPECT_EQ(1U, state.version);
 }
 

@@ -2,8 +2,11 @@
 // ThreadSanitizer sees it.
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
 #include <atomic>
 #include <stdexcept>
+#include <thread>
 
 #include "control/compile/compiler.h"
 #include "control/publish/all_cores.h"
@@ -59,8 +62,24 @@ TEST(AllCores, WhatOneThrowsIsThrownWhenAllHaveEnded) {
   EXPECT_EQ(running, 0);
 }
 
+// Threads inherit where their parent may run: on one core they would only take turns.
+TEST(AllCores, AThreadThatIsPinnedToOneCoreStartsNoOther) {
+  std::atomic<int> elsewhere{0};
+  std::thread pinned([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    const auto self = std::this_thread::get_id();
+    publish::on_all_cores(1000,
+                          [&](std::size_t) { elsewhere += std::this_thread::get_id() != self; });
+  });
+  pinned.join();
+  EXPECT_EQ(elsewhere, 0);
+}
+
 /// Tables of a state and then of another one, as text, and how many Services were short of ids.
-std::vector<std::string> compiled(const model::ParallelFor& parallel,
+std::vector<std::string> compiled(const core::ParallelFor& parallel,
                                   compile::IdRegistry::Limits limits) {
   test::SmallCluster node;
   compile::IdRegistry ids(limits);
@@ -86,14 +105,14 @@ void backwards(std::size_t n, const std::function<void(std::size_t)>& body) {
 }
 
 TEST(CompileOnManyThreads, MakesTheTableOfOne) {
-  const auto wanted = compiled(model::one_after_another, {});
+  const auto wanted = compiled(core::one_after_another, {});
   EXPECT_EQ(wanted, compiled(publish::on_all_cores, {}));
   EXPECT_EQ(wanted, compiled(backwards, {}));
 }
 
 TEST(CompileOnManyThreads, RefusesTheSameObjectsWhenIdsRunOut) {
   const compile::IdRegistry::Limits few{kServices - 100, kServices + 700};
-  const auto wanted = compiled(model::one_after_another, few);
+  const auto wanted = compiled(core::one_after_another, few);
   EXPECT_NE(wanted[1], "0");
   EXPECT_EQ(wanted, compiled(publish::on_all_cores, few));
   EXPECT_EQ(wanted, compiled(backwards, few));

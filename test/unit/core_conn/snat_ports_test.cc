@@ -16,7 +16,6 @@ using Under = test::TableUnderTest<Ipv4, Index>;
 
 TEST(PortOwnersTest, EveryPortOfThePoolHasOneOwnerAndBlocksGoRound) {
   const PortOwners owners(1024, 65535, 3);
-  EXPECT_EQ(owners.block_size(), 512u);
   EXPECT_EQ(owners.owner(std::uint16_t{1023}), PortOwners::kNoOwner);
   EXPECT_EQ(owners.owner(std::uint16_t{1024}), 0);
   EXPECT_EQ(owners.owner(std::uint16_t{1535}), 0);

@@ -11,6 +11,15 @@ using test::Bytes;
 using test::PacketBuilder;
 using test::PacketView;
 
+/// As workers do on receipt. @return true: it had to be completed.
+bool complete_if_partial(std::uint8_t* data, const ParsedFrame& frame) {
+  const bool partial = checksum_is_partial(data, frame);
+  if (partial) {
+    complete_checksum(data, frame);
+  }
+  return partial;
+}
+
 PacketBuilder with_l4(bool is_v6, int protocol) {
   PacketBuilder builder = is_v6 ? v6() : v4();
   protocol == 6    ? builder.tcp(1000, 80)

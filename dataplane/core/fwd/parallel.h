@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <functional>
 
-namespace sluice::model {
+namespace sluice::core {
 
 /// Calls body(0) .. body(n - 1), in any order and on any threads, and returns when all have ended.
-/// Throws what one of them threw. Model and compile start no threads: who owns them says how.
+/// Throws what one of them threw. Core, model and compile start no threads: who owns them says how.
 using ParallelFor =
     std::function<void(std::size_t n, const std::function<void(std::size_t)>& body)>;
 
@@ -17,4 +17,4 @@ inline void one_after_another(std::size_t n, const std::function<void(std::size_
   }
 }
 
-}  // namespace sluice::model
+}  // namespace sluice::core
