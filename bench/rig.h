@@ -82,7 +82,7 @@ struct RigConfig {
   bool dr = false;           ///< endpoints on the link, packets unchanged; only clients send
   bool affinity = false;     ///< a Service that keeps clients at their endpoint
   bool handed_over = false;  ///< a second worker owns every flow, the first receives every frame
-  std::uint64_t ns_per_poll = 10'000;  ///< 32 packets at 3.2 million a second
+  std::uint64_t ns_per_poll = 20'000;  ///< 64 packets at 3.2 million a second
   core::ConnTimeouts timeouts{};
 };
 

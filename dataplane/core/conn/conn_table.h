@@ -104,7 +104,8 @@ class ConnTable {
   using Hot = typename HotEntryOf<F>::type;
   static constexpr std::uint32_t kSweepSeconds = 8;
   static constexpr std::uint32_t kSweepBatch = 64;   ///< entries per expire() call
-  static constexpr std::uint32_t kExpireBatch = 64;  ///< list heads per expire() call
+  /// List heads per expire() call: more than a poll can open.
+  static constexpr std::uint32_t kExpireBatch = 2 * kMaxBulk;
 
   /// Bytes the caller provides for the entries (huge pages if it can).
   [[nodiscard]] static constexpr std::size_t memory_bytes(std::uint32_t capacity) noexcept {
@@ -264,7 +265,8 @@ class ConnTable {
   [[nodiscard]] Index& index() noexcept { return index_; }
 
  private:
-  static constexpr std::uint32_t kGroup = kMaxBulk / 2;  ///< two keys each in one bulk lookup
+  static constexpr std::uint32_t kGroup = 16;  ///< two keys each in one bulk lookup
+  static_assert(2 * kGroup <= kMaxBulk);
   /// Entries to be released together, so that their keys are fetched in one bulk lookup.
   struct Group {
     std::array<EntryIndex, kGroup> entries;
