@@ -140,12 +140,15 @@ class ConnTable {
     index_.prefetch(key_hash);
   }
 
-  /// Looks up 1..kMaxBulk keys and prefetches the entries found.
+  /// Looks up 1..kMaxBulk keys and prefetches the entries found among the first `ahead`; a caller
+  /// with work to do for each asks for the others as it comes near them (prefetch()).
   /// @return bit i set: keys[i] is known, hits[i] says by which entry and direction.
   std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
-                          KeyData* hits) noexcept {
+                          KeyData* hits, std::uint32_t ahead = kMaxBulk) noexcept {
     const std::uint64_t mask = index_.find_bulk(keys, hashes, n, hits);
-    for (std::uint64_t left = mask; left != 0; left &= left - 1) {
+    const std::uint64_t all = ~std::uint64_t{0};
+    const std::uint64_t first = ahead < kMaxBulk ? ~(all << ahead) : all;
+    for (std::uint64_t left = mask & first; left != 0; left &= left - 1) {
       prefetch(hits[std::countr_zero(left)].entry());
     }
     return mask;
