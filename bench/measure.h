@@ -9,7 +9,7 @@
 
 namespace sluice::bench {
 
-/// Times `run(packets, 32)` over rounds of FrameRing::kBursts bursts. Making the frames is not
+/// Times `run(packets, kBurst)` over rounds of FrameRing::kBursts bursts. Making the frames is not
 /// timed.
 /// @param fill  (ring, round): puts the frames of one round.
 /// @param quantile  which round is told: 0.5 is the median, as interrupts and other programs hit

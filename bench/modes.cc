@@ -27,7 +27,7 @@ class Modes {
     });
   }
 
-  /// `handed` of 32 packets arrive at the wrong worker; cycles of both workers together.
+  /// `handed` packets of each burst arrive at the wrong worker; cycles of both workers together.
   template <class F>
   void split(const std::string& name, std::uint32_t handed) {
     RigConfig config;
@@ -132,8 +132,9 @@ void family(Modes& modes, const std::string& number) {
   modes.established<F>("fullnat" + number, with([](RigConfig& c) { c.fullnat = true; }));
   modes.one_way<F>("dr" + number, with([](RigConfig& c) { c.dr = true; }));
   modes.one_way<F>("ipip" + number, with([](RigConfig& c) { c.ipip = true; }));
-  for (const std::uint32_t handed : {0u, 8u, 16u, 32u}) {
-    modes.split<F>("handed" + std::to_string(handed * 100 / 32) + "%_" + number, handed);
+  for (const std::uint32_t share : {0u, 25u, 50u, 100u}) {
+    modes.split<F>("handed" + std::to_string(share) + "%_" + number,
+                   static_cast<std::uint32_t>(pipeline::kBurst * share / 100));
   }
 }
 

@@ -15,7 +15,7 @@ using core::Ipv4;
 using Space = FlowSpace<Ipv4>;
 
 constexpr std::uint32_t kLive = 1'000'000;
-constexpr std::uint32_t kMeasured = 6'000;  // bursts
+constexpr std::uint32_t kMeasured = 3'000;  // bursts
 constexpr double kFlowsPerSecond = 1.5e6;
 
 /// Time-outs that keep `live` flows when `per_second` come.

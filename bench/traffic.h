@@ -140,7 +140,7 @@ std::uint32_t write_frame(std::uint8_t* at, const typename F::Key& key,
 /// buffers do.
 class FrameRing {
  public:
-  static constexpr std::size_t kBursts = 8;
+  static constexpr std::size_t kBursts = 4;
   static constexpr std::size_t kFrames = kBursts * pipeline::kBurst;
 
   FrameRing() : memory_(kFrames * kBufferSize + 64) {

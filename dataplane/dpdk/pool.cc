@@ -12,7 +12,7 @@
 namespace sluice::dpdk {
 namespace {
 
-constexpr unsigned kCacheSize = 512;  // RTE_MEMPOOL_CACHE_MAX_SIZE: 16 bursts without the ring
+constexpr unsigned kCacheSize = 512;  // RTE_MEMPOOL_CACHE_MAX_SIZE: 8 bursts without the ring
 // Frames of net_af_xdp start XDP_PACKET_HEADROOM (256) behind our headroom.
 constexpr std::uint32_t kXdpHeadroom = 256;
 // Ethernet header, two VLAN tags and FCS.

@@ -45,7 +45,7 @@ class Tap {
 // Theory of operation
 //
 // One thread serves all taps, no worker ever makes a system call for them. It empties the workers'
-// rings into the taps and the taps into the workers' rings, up to 32 frames each in turn. Which
+// rings into the taps and the taps into the workers' rings, up to 64 frames each in turn. Which
 // worker gets a frame of the host is a cheap hash of its addresses: any worker will do (the owner
 // procedure runs), the same one for one flow keeps its order. Busy it does not wait; else it waits
 // for the taps with a time-out that grows from 50 us to 1 ms, which is what a frame towards the

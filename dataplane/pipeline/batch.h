@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 
+#include "dataplane/core/conn/key_index.h"
 #include "dataplane/core/net/parse.h"
 #include "dataplane/pipeline/handover.h"
 #include "dataplane/pipeline/packet.h"
@@ -13,13 +14,15 @@ namespace sluice::pipeline {
 /// `flows4` and `flows6` list the places that hold a flow of that family, in order of arrival, so
 /// that each family is served by a loop without a switch.
 struct PacketBatch {
+  static_assert(kBurst <= 64 && kBurst <= core::kMaxBulk);  // one bit of a word for each
+
   std::uint32_t size = 0;
   std::uint32_t flows4_size = 0;
   std::uint32_t flows6_size = 0;
   std::uint32_t others_size = 0;
-  std::uint32_t has_ports = 0;  ///< bit i: packet i is a fragment, `ports[i]` are its datagram's
-  std::uint32_t ready = 0;      ///< bit i: another worker has filled parsed[i] and hashes[i]
-  std::uint32_t opened = 0;     ///< bit i: packet i made its connection
+  std::uint64_t has_ports = 0;  ///< bit i: packet i is a fragment, `ports[i]` are its datagram's
+  std::uint64_t ready = 0;      ///< bit i: another worker has filled parsed[i] and hashes[i]
+  std::uint64_t opened = 0;     ///< bit i: packet i made its connection
   std::array<Packet, kBurst> packets;
   std::array<core::ParsedFrame, kBurst> parsed;
   std::array<Stage, kBurst> stages;
@@ -36,12 +39,18 @@ struct PacketBatch {
   std::array<std::uint32_t, kBurst> hashes6;
   std::array<std::uint8_t, kBurst> others;  ///< neither: fragments, ICMP, ARP, ...
 
+  /// Bit of packet i in the sets above.
+  [[nodiscard]] static constexpr std::uint64_t bit(std::size_t i) noexcept {
+    return std::uint64_t{1} << i;
+  }
+
   /// For n frames of which nothing is known yet.
   void open(std::size_t n) noexcept {
     size = static_cast<std::uint32_t>(n);
     has_ports = 0;
     ready = 0;
     opened = 0;
+    stages.fill(Stage::kFresh);  // of known size: two stores
   }
 };
 

@@ -59,7 +59,7 @@ using PathMtuRing = SpscRing<PathMtu>;
 /// One ring for each ordered pair of workers. Owned by the group, used by its workers.
 class HandoverRings {
  public:
-  /// @param ring_size  packets a ring can hold; 512 is 16 full bursts.
+  /// @param ring_size  packets a ring can hold; 512 is 8 full bursts.
   explicit HandoverRings(std::size_t workers, std::size_t ring_size = 512)
       : workers_(workers), rings_(workers * workers), path_mtus_(workers * workers) {
     for (std::size_t from = 0; from < workers; ++from) {

@@ -12,7 +12,9 @@ namespace sluice::pipeline {
 enum class PortIndex : std::uint8_t { kNone = 0xff };
 inline constexpr std::size_t kMaxPorts = 16;
 inline constexpr std::size_t kMaxWorkers = 128;
-inline constexpr std::size_t kBurst = 32;
+/// Frames a stage takes at a time. What a burst costs once (its rings' indices, the clock, the wait
+/// for the first lines of a lookup) is shared by so many; a bulk lookup takes no more.
+inline constexpr std::size_t kBurst = 64;
 
 /// Where a frame came from. The host side of port p is the tap slc-p.
 enum class Origin : std::uint8_t { kWire, kHost };

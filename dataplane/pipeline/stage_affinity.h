@@ -140,7 +140,7 @@ void Worker<Io, I4, I6, C>::serve_answered() noexcept {
       batch_.packets[i] = held[i].packet;
       batch_.stages[i] = Stage::kOwner;
       batch_.ports[i] = held[i].ports;
-      batch_.has_ports |= held[i].has_ports ? 1u << i : 0u;
+      batch_.has_ports |= held[i].has_ports ? PacketBatch::bit(i) : 0;
     }
     counters_.set(Counter::kHeldAffinity, pending_.held());
     serve_batch();

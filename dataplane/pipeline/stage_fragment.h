@@ -86,7 +86,7 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::serve_piece(std::uint32_t i, const FragmentPorts& ports) noexcept {
   core::ParsedFrame& f = batch_.parsed[i];
   batch_.ports[i] = ports;
-  batch_.has_ports |= 1u << i;
+  batch_.has_ports |= PacketBatch::bit(i);
   changed_ = true;  // it was not in the bulk lookup
   f.protocol = ports.protocol;
   if (f.family == core::Family::kIpv4) {

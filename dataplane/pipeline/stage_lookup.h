@@ -7,6 +7,10 @@
 
 namespace sluice::pipeline {
 
+/// So many packets before its turn the entry of one is asked for. A core has few places for lines
+/// on their way (12): all of a burst at once would wait for each other.
+inline constexpr std::uint32_t kEntriesAhead = 16;
+
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 void Worker<Io, I4, I6, C>::serve_flows() noexcept {
@@ -17,9 +21,14 @@ void Worker<Io, I4, I6, C>::serve_flows() noexcept {
   }
   const auto& places = kV4 ? batch_.flows4 : batch_.flows6;
   const std::uint32_t* hashes = kV4 ? batch_.hashes4.data() : batch_.hashes6.data();
-  const std::uint64_t found = conns<F>().find_bulk(batch_keys<F>(), hashes, n, hits_.data());
+  const std::uint64_t found =
+      conns<F>().find_bulk(batch_keys<F>(), hashes, n, hits_.data(), kEntriesAhead);
+  const std::uint64_t later = found >> kEntriesAhead;
   for (std::uint32_t k = 0; k < n; ++k) {
     const std::uint32_t i = places[k];
+    if ((later >> k & 1) != 0) {
+      conns<F>().prefetch(hits_[k + kEntriesAhead].entry());
+    }
     if ((found >> k & 1) == 0) [[unlikely]] {
       batch_.hashes[i] = hashes[k];
       misses_[misses_size_++] = static_cast<std::uint8_t>(i);

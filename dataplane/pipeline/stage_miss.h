@@ -178,7 +178,7 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
 
 /// Only a worker that cannot keep up sees full bursts one after the other. A single one means
 /// nothing: after 50 us of sleep, or when a kernel feeds the port, frames come in heaps, and a SYN
-/// dropped then costs its client a second. 8 bursts are 256 frames: more than a sleep lets gather,
+/// dropped then costs its client a second. 4 bursts are 256 frames: more than a sleep lets gather,
 /// and as many flows at most before a flood is limited. Whoever catches up once is not overloaded.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 bool Worker<Io, I4, I6, C>::overloaded() const noexcept {
@@ -278,7 +278,7 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const 
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::note_created(std::uint32_t i, core::EndpointId id) noexcept {
-  batch_.opened |= 1u << i;
+  batch_.opened |= PacketBatch::bit(i);
   links_.counts.opened(config_.index, id);
   counters_.add(Counter::kConnCreated);
   ++opened_in_poll_;

@@ -13,7 +13,7 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::parse_batch() noexcept {
   BatchSizes sizes;
   const std::uint32_t n = batch_.size;
-  const std::uint32_t ready = batch_.ready;
+  const std::uint64_t ready = batch_.ready;
   for (std::uint32_t i = 0; i < n; ++i) {
     if ((ready >> i & 1) != 0) {
       sort_handed_over(i, sizes);

@@ -10,9 +10,6 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 std::size_t Worker<Io, I4, I6, C>::receive() noexcept {
   const std::size_t n = io_.receive(batch_.packets.data(), kBurst);
   batch_.open(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    batch_.stages[i] = Stage::kFresh;
-  }
   full_bursts_ = n == kBurst ? full_bursts_ + 1 : 0;
   opened_in_poll_ = 0;
   ring_bursts_ = 0;
@@ -52,12 +49,12 @@ inline void Worker<Io, I4, I6, C>::take_message(const HandoverMessage& message) 
   batch_.stages[i] = message.stage;
   __builtin_prefetch(message.packet.data, 1);
   if (message.ready) {
-    batch_.ready |= 1u << i;
+    batch_.ready |= PacketBatch::bit(i);
     batch_.hashes[i] = message.hash;
     batch_.parsed[i] = message.parsed;
   } else {
     batch_.ports[i] = message.ports;
-    batch_.has_ports |= message.has_ports ? 1u << i : 0u;
+    batch_.has_ports |= message.has_ports ? PacketBatch::bit(i) : 0;
   }
   if (message.stage >= Stage::kHome) [[unlikely]] {
     batch_.from[i] = message.from;
@@ -73,9 +70,6 @@ bool Worker<Io, I4, I6, C>::receive_from_host() noexcept {
   host_asked_ = true;
   const std::size_t n = io_.receive_from_host(batch_.packets.data(), kBurst);
   batch_.open(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    batch_.stages[i] = Stage::kFresh;
-  }
   counters_.add(Counter::kRxHostFrames, n);
   return n != 0;
 }

@@ -15,6 +15,7 @@
 #include "dataplane/pipeline/next_hop_directory.h"
 #include "dataplane/pipeline/owner.h"
 #include "dataplane/pipeline/view_publisher.h"
+#include "dataplane/pipeline/worker_links.h"
 #include "dataplane/pipeline/worker_view.h"
 #include "test/support/any_index.h"
 #include "test/support/in_memory_io.h"
@@ -35,8 +36,8 @@ struct SteppedGroupConfig {
   std::size_t next_hops = 1024;
   pipeline::OwnerTwist owner_twist = pipeline::OwnerTwist::kNone;
   bool resolve_neighbours = true;  ///< every neighbour that is asked for answers
-  std::uint32_t new_flow_budget = 8;
-  std::uint32_t overload_bursts = 8;
+  std::uint32_t new_flow_budget = pipeline::WorkerConfig{}.new_flow_budget;
+  std::uint32_t overload_bursts = pipeline::WorkerConfig{}.overload_bursts;
   std::uint32_t affinity_pins = 1024;
   std::uint32_t half_open_divisor = 4;
   std::uint64_t seed = 1;  ///< of the random choices

@@ -104,7 +104,8 @@ class ConnTable {
   using Hot = typename HotEntryOf<F>::type;
   static constexpr std::uint32_t kSweepSeconds = 8;
   static constexpr std::uint32_t kSweepBatch = 64;   ///< entries per expire() call
-  static constexpr std::uint32_t kExpireBatch = 64;  ///< list heads per expire() call
+  /// List heads per expire() call: more than a poll can open.
+  static constexpr std::uint32_t kExpireBatch = 2 * kMaxBulk;
 
   /// Bytes the caller provides for the entries (huge pages if it can).
   [[nodiscard]] static constexpr std::size_t memory_bytes(std::uint32_t capacity) noexcept {
@@ -139,12 +140,15 @@ class ConnTable {
     index_.prefetch(key_hash);
   }
 
-  /// Looks up 1..kMaxBulk keys and prefetches the entries found.
+  /// Looks up 1..kMaxBulk keys and prefetches the entries found among the first `ahead`; a caller
+  /// with work to do for each asks for the others as it comes near them (prefetch()).
   /// @return bit i set: keys[i] is known, hits[i] says by which entry and direction.
   std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
-                          KeyData* hits) noexcept {
+                          KeyData* hits, std::uint32_t ahead = kMaxBulk) noexcept {
     const std::uint64_t mask = index_.find_bulk(keys, hashes, n, hits);
-    for (std::uint64_t left = mask; left != 0; left &= left - 1) {
+    const std::uint64_t all = ~std::uint64_t{0};
+    const std::uint64_t first = ahead < kMaxBulk ? ~(all << ahead) : all;
+    for (std::uint64_t left = mask & first; left != 0; left &= left - 1) {
       prefetch(hits[std::countr_zero(left)].entry());
     }
     return mask;
@@ -264,7 +268,8 @@ class ConnTable {
   [[nodiscard]] Index& index() noexcept { return index_; }
 
  private:
-  static constexpr std::uint32_t kGroup = kMaxBulk / 2;  ///< two keys each in one bulk lookup
+  static constexpr std::uint32_t kGroup = 16;  ///< two keys each in one bulk lookup
+  static_assert(2 * kGroup <= kMaxBulk);
   /// Entries to be released together, so that their keys are fetched in one bulk lookup.
   struct Group {
     std::array<EntryIndex, kGroup> entries;

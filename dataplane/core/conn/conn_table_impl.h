@@ -268,10 +268,10 @@ void ConnTable<F, Index>::release_group(Group& group, R& releaser) noexcept {
   if (group.size == 0) {
     return;
   }
-  std::array<Key, kMaxBulk> keys;
-  std::array<const Key*, kMaxBulk> pointers;
-  std::array<std::uint32_t, kMaxBulk> hashes;
-  std::array<KeyData, kMaxBulk> hits;
+  std::array<Key, 2 * kGroup> keys;
+  std::array<const Key*, 2 * kGroup> pointers;
+  std::array<std::uint32_t, 2 * kGroup> hashes;
+  std::array<KeyData, 2 * kGroup> hits;
   std::uint32_t n = 0;
   for (std::uint32_t g = 0; g < group.size; ++g) {
     const Hot& e = hot_[at(group.entries[g])];

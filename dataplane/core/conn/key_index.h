@@ -25,8 +25,8 @@ struct KeyData {
 };
 static_assert(sizeof(KeyData) == sizeof(void*));
 
-/// Keys per bulk call: what rte_hash takes at once is 64, a receive burst is 32.
-inline constexpr std::uint32_t kMaxBulk = 32;
+/// Keys per bulk call: a receive burst, and what rte_hash takes at once.
+inline constexpr std::uint32_t kMaxBulk = 64;
 
 /// Key -> KeyData, one per worker and family. dpdk::RteHashIndex in production, MapIndex
 /// (test/support) in pure tests. `hash` is XXH3 of the key with the table's seed.

@@ -102,6 +102,7 @@ struct NoPreference {
 /// Port choice of one worker. Thread: the owner worker only; choose() does not allocate.
 class SnatPorts {
  public:
+  static constexpr std::uint32_t kLook = 32;          ///< ports of one bulk lookup
   static constexpr std::uint32_t kFirstLook = 4;      ///< mostly the first one is free
   static constexpr std::uint32_t kRetryPorts = 512;
   static constexpr Tick kRetryTicks = 16;
@@ -181,7 +182,7 @@ PortChoice SnatPorts::choose(Table& table, const typename Table::Key& reply,
   const bool retry = lately.holds(target_hash, now);
   const bool only_held = retry && lately.found == Lately::Found::kHeld;
   std::uint32_t cursor = retry ? lately.cursor : flow_hash % total;
-  std::uint32_t batch = std::is_same_v<Prefer, NoPreference> ? kFirstLook : kMaxBulk;
+  std::uint32_t batch = std::is_same_v<Prefer, NoPreference> ? kFirstLook : kLook;
   Best held;
   for (std::uint32_t seen = 0; seen < total;) {
     if (retry && (only_held ? seen >= kHeldPorts && held.found : seen >= kRetryPorts)) {
@@ -194,7 +195,7 @@ PortChoice SnatPorts::choose(Table& table, const typename Table::Key& reply,
     }
     seen += count;
     cursor = (cursor + count) % total;
-    batch = kMaxBulk;
+    batch = kLook;
   }
   if (held.found) {
     lately = {target_hash, cursor, now, Lately::Found::kHeld};
@@ -211,10 +212,10 @@ bool SnatPorts::look(Table& table, const typename Table::Key& reply, std::uint32
                      std::uint32_t count, const PortSet& excluded, Tick now, Prefer& prefer,
                      std::uint16_t& free_port, Best& held) const noexcept {
   using Key = typename Table::Key;
-  std::array<Key, kMaxBulk> keys;
-  std::array<const Key*, kMaxBulk> pointers;
-  std::array<std::uint32_t, kMaxBulk> hashes;
-  std::array<KeyData, kMaxBulk> hits;
+  std::array<Key, kLook> keys;
+  std::array<const Key*, kLook> pointers;
+  std::array<std::uint32_t, kLook> hashes;
+  std::array<KeyData, kLook> hits;
   std::uint32_t n = 0;
   for (std::uint32_t c = 0; c < count; ++c) {
     const std::uint16_t port = ports_[(start + c) % ports_.size()];

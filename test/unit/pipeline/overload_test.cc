@@ -5,6 +5,10 @@ namespace {
 
 using OverloadTest = PipelineTest;
 
+constexpr int kFull = static_cast<int>(pipeline::kBurst);
+constexpr int kOverload = static_cast<int>(pipeline::WorkerConfig{}.overload_bursts);
+constexpr std::uint32_t kBudget = pipeline::WorkerConfig{}.new_flow_budget;
+
 // F6: a port that takes 3 of each burst; every buffer comes back.
 TEST_F(OverloadTest, FramesThePortDoesNotTakeAreFreedAndCounted) {
   establish(40000);
@@ -12,7 +16,7 @@ TEST_F(OverloadTest, FramesThePortDoesNotTakeAreFreedAndCounted) {
   const std::uint64_t sent_before = count(Counter::kTxFrames);
   group_.io(0).accept_per_flush(3);
   for (int burst = 0; burst < 1000; ++burst) {
-    for (int n = 0; n < 32; ++n) {
+    for (int n = 0; n < kFull; ++n) {
       group_.inject(0, tcp4(kClient, kVip, 40000, 80, kAck));
     }
     group_.step(0);
@@ -20,7 +24,7 @@ TEST_F(OverloadTest, FramesThePortDoesNotTakeAreFreedAndCounted) {
   group_.settle();
   EXPECT_EQ(group_.pool().free_count(), before);
   EXPECT_EQ(count(Counter::kTxFrames) - sent_before, 3000u);
-  EXPECT_EQ(count(Counter::kTxDropped), 29'000u);
+  EXPECT_EQ(count(Counter::kTxDropped), 1000u * (kFull - 3));
   group_.io(0).accept_per_flush(SIZE_MAX);
   group_.take_sent();
   for (int n = 0; n < 1000; ++n) {
@@ -53,26 +57,26 @@ class FloodTest : public PipelineTest {
 // Frames that came in a heap while the worker slept are no overload.
 TEST_F(FloodTest, FullBurstsNowAndThenDropNoNewFlow) {
   for (int n = 0; n < 5; ++n) {
-    for (int full = 0; full < 7; ++full) {
-      EXPECT_EQ(burst(32).size(), 32u);
+    for (int full = 0; full + 1 < kOverload; ++full) {
+      EXPECT_EQ(burst(kFull).size(), pipeline::kBurst);
     }
-    EXPECT_EQ(burst(31).size(), 31u);
+    EXPECT_EQ(burst(kFull - 1).size(), pipeline::kBurst - 1);
   }
   EXPECT_EQ(count(Counter::kConnNewFlowBudget), 0u);
 }
 
 TEST_F(FloodTest, AFloodOpensAFewFlowsAPollAndEveryHitIsServed) {
-  for (int n = 0; n < 7; ++n) {
-    burst(32);
+  for (int n = 0; n + 1 < kOverload; ++n) {
+    burst(kFull);
   }
   for (std::uint64_t n = 1; n <= 20; ++n) {
-    const Flows out = burst(32, 4);
-    ASSERT_EQ(out.size(), 12u);
+    const Flows out = burst(kFull, 4);
+    ASSERT_EQ(out.size(), 4 + kBudget);
     EXPECT_EQ(out.front(), "tcp 198.51.100.7:40000 > 10.244.1.21:8080");  // hits come first
-    EXPECT_EQ(count(Counter::kConnNewFlowBudget), 20u * n);
+    EXPECT_EQ(count(Counter::kConnNewFlowBudget), (pipeline::kBurst - 4 - kBudget) * n);
   }
-  EXPECT_EQ(burst(31).size(), 31u);  // it has caught up
-  EXPECT_EQ(burst(32).size(), 32u);
+  EXPECT_EQ(burst(kFull - 1).size(), pipeline::kBurst - 1);  // it has caught up
+  EXPECT_EQ(burst(kFull).size(), pipeline::kBurst);
 }
 
 SteppedGroupConfig small_table() {
