@@ -1,5 +1,6 @@
 """What a result was measured on, huge pages for its time, and who else used the CPUs."""
 
+import contextlib
 import os
 import pathlib
 import platform
@@ -69,8 +70,12 @@ def steal_ticks():
 
 def threads(pid, *names):
     """Threads of a process whose name begins with one of these."""
-    return [int(task.name) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
-            if (task / "comm").read_text().startswith(names)]
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            if (task / "comm").read_text().startswith(names):
+                found.append(int(task.name))
+    return found
 
 
 def kernel_threads(name):
