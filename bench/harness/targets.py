@@ -159,7 +159,7 @@ def reached(result):
 
 
 def floors(result):
-    """[(target, ratio of the bare probe, link)]: what a table on the same index can reach here."""
+    """[(target, ratio of the bare probe, link)]: about what a table on the same index reaches."""
     rows = {row["name"]: row for row in result["rows"]}
     found = []
     for name, links in PAIRS.items():
