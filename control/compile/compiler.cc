@@ -283,8 +283,9 @@ class Compiler::Impl {
                                 bool node_part) {
     releases_seen_ = ids_.releases();
     lines_changed_ = contest_.settle(builder) || lines_changed_;
-    const bool addresses = cluster_ips_.take_changed() | announced_.take_changed();
-    if (node_part || addresses) {
+    const bool cluster_ips = cluster_ips_.take_changed();
+    const bool announced = announced_.take_changed();
+    if (node_part || cluster_ips || announced) {
       set_node(state, builder);
     }
     auto table = builder.freeze(parallel_);
