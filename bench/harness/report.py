@@ -100,17 +100,32 @@ def _table(head, lines):
 
 
 def profiles(result):
-    """Where the cycles of the rows go whose target is short."""
+    """Where the cycles go of what is short: of rows, and of benches without I/O."""
     short = {t["name"] for t in result["targets"] if not t.get("pass", True)}
     text = ""
     for name, links in targets.PAIRS.items():
+        ours = [names[0] for names in links.values()]
         for row in result["rows"]:
-            ours = [names[0] for names in links.values()]
             if name in short and row.get("profile") and row["name"] in ours:
-                text += (f"## Where the cycles of {row['name']} go\n\nTarget {name} is short; "
-                         "`perf` of the worker.\n\n" + _table(["share", "symbol"], [
-                             (f"{share:.1%}", f"`{symbol}`") for share, symbol in row["profile"]]))
+                text += _profile_table(f"row {row['name']}", [name], row["profile"])
+    # One section may show why several targets are short.
+    of_section = {}
+    for name, picture in result.get("profiles", {}).items():
+        of_section.setdefault(picture["section"], ([], picture))[0].append(name)
+    for section, (names, picture) in of_section.items():
+        text += _profile_table(f"{section}, no I/O", names, picture)
     return text
+
+
+def _profile_table(what, names, picture):
+    each, unit = picture.get("each", 0), picture.get("unit", "")
+    remark = f" {picture['idle']:.0%} of the samples, empty polls, are left out." if "idle" in picture \
+        else ""
+    lines = [(f"{share:.1%}", f"{share * each:.1f}" if each else "", f"`{symbol}`")
+             for share, symbol in picture["symbols"]]
+    return (f"## Where the cycles of {what} go\n\nShort: {', '.join(names)}."
+            + (f" {each:.0f} {unit} each." if each else "") + remark + "\n\n"
+            + _table(["share", unit if each else "", "symbol"], lines))
 
 
 def markdown(result, old, pictures):

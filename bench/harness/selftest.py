@@ -252,16 +252,50 @@ class InProcess(unittest.TestCase):
 
 
 class Profile(unittest.TestCase):
+    TEXT = "   120  librte_net_memif.so  [.] eth_memif_rx\n" \
+           "   300  sluiced              [.] run<a, b<d>>(c&)\n" \
+           "    10  [kernel.kallsyms]    [k] irq\n" \
+           "     7  librte_hash.so.23.0  [.] 0x0000000000005457\n" \
+           "     3  librte_hash.so.23.0  [.] 0x0000000000004768\n" \
+           "   900  sluice-bench         [.] sluice::bench::Ring::put\n"
+    COUNTS = {"run(c&)": 300, "eth_memif_rx": 120, "irq (kernel)": 10,
+              "librte_hash.so.23.0, not named": 10}
+
+    def test_counts_what_is_not_the_benchs_own_a_library_without_names_as_one(self):
+        self.assertEqual(profile.counts_of(self.TEXT), self.COUNTS)
+
     def test_is_of_the_symbols_with_the_most_samples(self):
-        text = "    12.50%  [.] eth_memif_rx\n    30.00%  [.] run<a, b<d>>(c&)\n" \
-               "     1.00%  [k] irq\n"
-        self.assertEqual(profile.symbols_of(text), [(0.3, "run(c&)"), (0.125, "eth_memif_rx"),
-                                                    (0.01, "irq")])
+        self.assertEqual(profile.shares_of({"a": 1, "b": 3, "c": 0}), [(0.75, "b"), (0.25, "a")])
+
+    def test_is_without_empty_polls(self):
+        rest = {"run": 300, "clock": 100, "rare": 1}
+        loaded = {"run": 900, "clock": 100, "rx": 1000}  # of which 400 are what rest is made of
+        idle = profile.idle_share(loaded, rest)
+        self.assertAlmostEqual(idle, 0.2, delta=0.01)
+        left = profile.without(loaded, rest, idle)
+        self.assertAlmostEqual(left["run"], 600, delta=5)
+        self.assertEqual(left["rx"], 1000)
+        self.assertLess(left.get("clock", 0), 1)
+
+    def test_without_one_at_rest_keeps_everything(self):
+        self.assertEqual(profile.idle_share({"rx": 100}, {}), 0)
+        self.assertEqual(profile.without({"rx": 100}, {}, 0), {"rx": 100})
+
+    def test_has_a_section_of_each_target_that_the_pipeline_bench_measures(self):
+        for name, (_, _, _, command) in targets.TARGETS.items():
+            if "bench/pipeline" in command:
+                self.assertIsNotNone(in_process.section_of(name, False), name)
+
+    def test_of_a_bench_is_in_the_report_with_what_it_takes_of_each_packet(self):
+        result = {**result_with(1), "targets": [], "profiles": {
+            "nat4_64k": {"section": "nat4_64k", "each": 200, "unit": "cycles",
+                         "symbols": [(0.25, "worst")]}}}
+        self.assertIn("| 25.0% | 50.0 | `worst` |", report.profiles(result))
 
     def test_is_in_the_report_of_a_target_that_is_short(self):
         for rate, shown in ((0.5, True), (0.9, False)):
             result = Targets.beside_a_peer(rate)
-            result["rows"][0]["profile"] = [(0.3, "worst")]
+            result["rows"][0]["profile"] = {"symbols": [(0.3, "worst")], "idle": 0}
             result["targets"] = targets.reached(result)
             self.assertEqual("worst" in report.profiles(result), shown)
 

@@ -266,6 +266,10 @@ def run(chosen, binaries):
               "rows": session.rows, "in_process": inside, "stateful": connections}
     result["targets"] = targets.reached(result)
     result["floors"] = targets.floors(result)
+    if inside:
+        short = [t["name"] for t in result["targets"] if not t.get("pass", True)]
+        result["profiles"] = in_process.profiles(short, binaries, session.dut_core, session.say,
+                                                 not chosen.no_hugepages)
     for line in [*map(targets.line, result["targets"]), *map(targets.floor_line, result["floors"])]:
         session.say(line)
     for path in report.write(result, pathlib.Path(chosen.out)):
