@@ -288,8 +288,8 @@ class Testpmd(Dut):
                   else ["--no-huge", "--no-shconf"])
         d = str(self.link.descriptors)
         # Line by line: what it says is waited for.
-        self.spawn(["stdbuf", "-oL", "dpdk-testpmd", f"--lcores=0@{other},1@{self.core}", "--no-pci",
-                    "--no-telemetry", "-m", "512", *memory, "--vdev", self.link.dut_device(),
+        self.spawn(["stdbuf", "-oL", "dpdk-testpmd", f"--lcores=0@{other},1@{self.core}",
+                    "--no-pci", "--no-telemetry", "-m", "512", *memory, "--vdev", self.link.dut_device(),
                     "--", f"--forward-mode={self.mode}", "--port-topology=loop", "--nb-cores=1",
                     "--total-num-mbufs=16384", f"--rxd={d}", f"--txd={d}", "--no-lsc-interrupt",
                     "--disable-link-check"],

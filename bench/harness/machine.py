@@ -68,6 +68,23 @@ def steal_ticks():
     return ticks
 
 
+class Stolen:
+    """Ticks in which another guest had our CPUs within a context; .ticks after it."""
+
+    def __init__(self, **cpus):
+        """name=cpu"""
+        self.cpus, self.ticks = cpus, {}
+
+    def __enter__(self):
+        self._before = steal_ticks()
+        return self
+
+    def __exit__(self, *_):
+        after = steal_ticks()
+        self.ticks = {name: after.get(cpu, 0) - self._before.get(cpu, 0)
+                      for name, cpu in self.cpus.items()}
+
+
 def threads(pid, *names):
     """Threads of a process whose name begins with one of these."""
     found = []

@@ -20,12 +20,14 @@ PROFILED = ("throughput", "profile")
 
 
 def pair(flows, link="memif", measures=("throughput",)):
-    """sluiced, testpmd and the bare probe at a point that targets are for."""
+    """sluiced, testpmd and the bare probe at a point that targets are for. What the latency of the
+    others is, at the rates of sluiced, is what link, generator and machine make of it."""
     ours, tail = {64_000: ("base", ""), 1_000_000: ("flows-1m", "-1m")}[flows]
     tail, ours = (tail + "-zero-copy", ours + "-zero-copy") if link != "memif" else (tail, ours)
+    peer_measures = [word for word in measures if word in ("throughput", "latency")]
     return [row(ours, link=link, measures=measures, pair=ours, flows=flows),
-            row("macswap" + tail, "testpmd-macswap", link, pair=ours, flows=flows),
-            row("probe" + tail, "probe", link, pair=ours, flows=flows)]
+            row("macswap" + tail, "testpmd-macswap", link, peer_measures, ours, flows=flows),
+            row("probe" + tail, "probe", link, peer_measures, ours, flows=flows)]
 
 
 def quick():

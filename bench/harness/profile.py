@@ -144,17 +144,21 @@ def _sampled(device, action):
     return recorder.counts(), result
 
 
-def of_pollers(device, generator):
+def of_pollers(device, generator, **load):
     """{"symbols": [(share, symbol)], "each": ns a frame, "unit", "idle": share of empty polls, taken
-    out} of the device's pollers under load; None without perf."""
+    out} of the device's pollers under load, a closed loop unless told; None without perf."""
     if not device.pollers() or not found():
         return None
+    load = load or {"window": measure.WINDOW}
     rest, _ = _sampled(device, lambda: time.sleep(AT_REST))
-    counts, result = _sampled(device, lambda: generator.load(SECONDS, window=measure.WINDOW))
+    before = device.counters()
+    counts, result = _sampled(device, lambda: generator.load(SECONDS, **load))
+    after = device.counters()
     idle = idle_share(counts, rest)
     busy = (1 - idle) * sum(counts.values()) / RATE
+    frames = after.get("rx_frames", 0) - before.get("rx_frames", 0) or result["received"]
     return {"symbols": shares_of(without(counts, rest, idle)), "idle": idle, "unit": "ns",
-            "each": busy * 1e9 / result["received"]}
+            "each": busy * 1e9 / frames}
 
 
 def of_bench(folder, command, seconds, section=""):

@@ -18,6 +18,10 @@ def _remarks(row):
     if "failed" in row:
         return "FAILED: " + row["failed"].splitlines()[0]
     words = ["oversubscribed"] if row.get("oversubscribed") else []
+    stolen = row.get("throughput", {}).get("host", {}).get("steal", [])
+    if any(stolen):
+        words.append(f"other guests had the CPUs in {sum(map(bool, stolen))} of {len(stolen)} "
+                     "windows")
     if "throughput" in row:
         limit = row["throughput"]["limit"]
         if "full" in limit:
@@ -42,8 +46,9 @@ def _remarks(row):
     for name in ("flood", "foreign"):
         if name in row:
             f = row[name]
-            words.append(f"goodput {f['beside']['median']:.4f} beside it, "
-                         f"{f['alone']['median']:.4f} alone")
+            words.append(f"goodput {f['beside']['median']:.4f} beside it (bursts full "
+                         f"{f['beside']['full']:.0%}, {f['beside']['refused']:.1%} found the ring "
+                         f"full), {f['alone']['median']:.4f} alone")
     return "; ".join(words)
 
 
@@ -108,6 +113,10 @@ def profiles(result):
         for row in result["rows"]:
             if name in short and row.get("profile") and row["name"] in ours:
                 text += _profile_table(f"row {row['name']}", [name], row["profile"])
+    for row in result["rows"]:
+        of = [name for name in short if targets.PROFILED.get(name) == row["name"]]
+        if of and row.get("profile"):
+            text += _profile_table(f"row {row['name']}", of, row["profile"])
     # One section may show why several targets are short.
     of_section = {}
     for name, picture in result.get("profiles", {}).items():
@@ -119,8 +128,8 @@ def profiles(result):
 
 def _profile_table(what, names, picture):
     each, unit = picture.get("each", 0), picture.get("unit", "")
-    remark = f" {picture['idle']:.0%} of the samples, empty polls, are left out." if "idle" in picture \
-        else ""
+    remark = (f" {picture['idle']:.0%} of the samples, empty polls, are left out."
+              if "idle" in picture else "")
     lines = [(f"{share:.1%}", f"{share * each:.1f}" if each else "", f"`{symbol}`")
              for share, symbol in picture["symbols"]]
     return (f"## Where the cycles of {what} go\n\nShort: {', '.join(names)}."

@@ -87,6 +87,29 @@ class Latency(unittest.TestCase):
             measure.latency(FakeGenerator(0), 1, 1, 1)
 
 
+    def test_is_told_beside_that_of_devices_that_do_less(self):
+        result = result_with(1)
+        found = {"p99": 30, "host": {"held": [0.01, 0.03, 0.02]}}
+        shares = ("10", "50", "90")
+        result["rows"][0]["latency"] = dict.fromkeys(shares, found)
+        result["rows"].append({**matrix.row("probe", "probe"), "oversubscribed": False,
+                               "latency": dict.fromkeys(shares, {"p99": 28})})
+        [target] = [t for t in targets.reached(result) if t["name"] == "latency_p99_us_at_10"]
+        self.assertEqual(target["measured"], 30)
+        self.assertIn("at the same rate probe 28 us", target["proof"])
+        self.assertIn("away for 2.0%", target["proof"])
+
+    def test_of_a_window_the_host_disturbed_is_told_and_kept(self):
+        quiet = {"received": 1, "latency_us": {"p50": 5}, "steal": {"device": 0, "generator": 0},
+                 "held": 0}
+        disturbed = {**quiet, "latency_us": {"p50": 500}, "steal": {"device": 3, "generator": 1}}
+        generator = mock.Mock(load=mock.Mock(side_effect=[quiet, disturbed, quiet]))
+        found = measure.latency(generator, 1, 1, 3)
+        self.assertEqual(found["p50"], 5)
+        self.assertEqual([w["p50"] for w in found["windows"]], [5, 500, 5])
+        self.assertEqual(found["host"]["steal"], [0, 4, 0])
+
+
 class Limit(unittest.TestCase):
     @staticmethod
     def proof(p50_us, full):
@@ -241,6 +264,36 @@ class Pushes(unittest.TestCase):
     def test_count_only_where_they_were_made_in_a_window(self):
         found = self.beside(True, [0.1, 0.2, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6])
         self.assertEqual((found["pushed"], found["asked"], found["late"]), (4, 20, True))
+
+
+class FakeFlooded:
+    """A device and its generator at once: it passes 1,000 frames a second, its ring refuses more."""
+
+    def __init__(self):
+        self.total = {"poll_total": 0, "rx_full_bursts": 0, "unchanged": 7}
+
+    def counters(self):
+        return dict(self.total)
+
+    def load(self, seconds, rate, fresh=0):
+        sent, lost = int(rate * (1 - fresh)), max(0, rate - 1000)
+        self.total["poll_total"] += 100
+        self.total["rx_full_bursts"] += 100 if lost else 0
+        return {"seconds": 1, "offered": sent, "received": sent - lost, "refused": lost,
+                "fresh_sent": 0, "fresh_received": 0, "skipped": rate // 10}
+
+
+class Goodput(unittest.TestCase):
+    def test_beside_a_flood_tells_a_worker_that_does_not_keep_up(self):
+        fake = FakeFlooded()
+        found = measure.goodput_beside(fake, fake, 1, 3, {"rate": 1000},
+                                       {"rate": 1100, "fresh": 0.5})
+        self.assertAlmostEqual(found["ratio"], 1 - 100 / 550)
+        self.assertAlmostEqual(found["beside"]["refused"], 100 / 550)
+        self.assertEqual((found["alone"]["full"], found["beside"]["full"]), (0, 1))
+        self.assertAlmostEqual(found["beside"]["skipped"], 0.1)
+        self.assertEqual(found["device"], {"poll_total": 300, "rx_full_bursts": 300})
+        self.assertIn("bursts full 100%", targets._flood(found)["proof"])
 
 
 class InProcess(unittest.TestCase):

@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import tempfile
 import time
 
@@ -34,6 +33,7 @@ class Session:
         self.seconds, self.windows = chosen.windows or WINDOWS[chosen.kind]
         self.rows_end = time.monotonic() + ROWS_END[chosen.kind]
         self.rows = []
+        self.ndr = {}  # no-drop rates by row
 
     def say(self, text):
         print(text, flush=True)
@@ -110,8 +110,8 @@ class Session:
                     row["opened"] = generator.opened
                     for what in row["measures"]:
                         getattr(self, "_" + what)(row, device, generator)
-        except (RuntimeError, OSError, subprocess.SubprocessError) as error:
-            row["failed"] = str(error).strip()
+        except Exception as error:  # whatever it is: the other rows have taken half an hour
+            row["failed"] = f"{type(error).__name__}: {str(error).strip()}"
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         after = machine.steal_ticks()
@@ -134,13 +134,16 @@ class Session:
     def _search(self, row, device, generator):
         most = row["throughput"]["median"] * 1.1
         row["search"] = measure.search(generator, most, min(TRIAL, self.seconds))
+        self.ndr[row["name"]] = row["search"]["ndr"]
 
     def _latency(self, row, device, generator):
-        if row["search"]["ndr"] <= 0:  # a frame was lost at every rate: a part of nothing
+        """At parts of the row's own no-drop rate, or of that of the row its pair is named after."""
+        ndr = row["search"]["ndr"] if "search" in row else self.ndr.get(row["pair"], 0)
+        if ndr <= 0:  # a frame was lost at every rate: a part of nothing
             return
         row["latency"] = {
-            share: measure.latency(generator, row["search"]["ndr"] * int(share) / 100,
-                                   self.seconds, min(3, self.windows))
+            share: measure.latency(generator, ndr * int(share) / 100, self.seconds,
+                                   min(3, self.windows))
             for share in ("10", "50", "90")}
 
     def _creation(self, row, device, generator):
@@ -163,14 +166,10 @@ class Session:
         if creation <= 0:
             raise RuntimeError("no rate of new flows without loss: nothing to flood with")
         total = established + 4 * creation
-        alone = measure.goodput(generator, established, self.seconds, self.windows)
-        before = device.counters()
-        beside = measure.goodput(generator, total, self.seconds, self.windows,
-                                 fresh=4 * creation / total)
-        grown = {key: value - before.get(key, 0) for key, value in device.counters().items()}
-        row["flood"] = {"device": {key: value for key, value in grown.items() if value},
-                        "alone": alone, "beside": beside, "creation_millions": creation,
-                        "ratio": beside["median"] / alone["median"] if alone["median"] else 0}
+        flood = {"rate": int(total * 1e6), "fresh": 4 * creation / total}
+        row["flood"] = {"creation_millions": creation, **measure.goodput_beside(
+            device, generator, self.seconds, self.windows, {"rate": int(established * 1e6)}, flood)}
+        row["profile"] = profile.of_pollers(device, generator, **flood)
 
     def _pushes(self, row, device, generator):
         """At nine tenths of the no-drop rate, with and without a control plane that pushes."""
@@ -188,10 +187,10 @@ class Session:
 
     def _foreign(self, row, device, generator):
         share = row["point"]["foreign"]
-        rate = row["throughput"]["median"] / 2
-        row["foreign"] = {"alone": measure.goodput(generator, rate, self.seconds, self.windows),
-                          "beside": measure.goodput(generator, rate / (1 - share), self.seconds,
-                                                    self.windows, foreign=share)}
+        rate = row["throughput"]["median"] / 2 * 1e6
+        row["foreign"] = measure.goodput_beside(
+            device, generator, self.seconds, self.windows, {"rate": int(rate)},
+            {"rate": int(rate / (1 - share)), "foreign": share})
 
     # ---- all
 
