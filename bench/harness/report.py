@@ -1,8 +1,9 @@
 """Result file, Markdown report, plots, and what changed since the last result of such a machine."""
 
 import json
+import re
 
-from . import machine, plots, targets
+from . import machine, matrix, plots, targets
 
 
 def _rate(row):
@@ -126,6 +127,25 @@ def profiles(result):
     return text
 
 
+MODE = re.compile(r"^(\S+)\s+([\d.]+) cycles per packet$", re.M)
+
+
+def coverage(result):
+    """[(factor, value, figure or why there is none)]: the whole matrix."""
+    rows = {row["name"]: row for row in result["rows"]}
+    without_io = {name: f"{float(cycles):.0f} cycles" for name, cycles in
+                  MODE.findall(result["in_process"].get("pipeline", ""))}
+    without_io.update({t["name"]: f"{t['measured']:.2f}" for t in result["targets"]
+                       if "measured" in t})
+    for factor, values in matrix.FACTORS.items():
+        for value, name in values.items():
+            if name in matrix.WITHOUT_IO:
+                yield factor, value, without_io.get(name, "not in this run")
+            elif name in rows:
+                row = rows[name]
+                yield factor, value, (f"{_rate(row)} Mpps" if _rate(row) else _remarks(row))
+
+
 def _profile_table(what, names, picture):
     each, unit = picture.get("each", 0), picture.get("unit", "")
     remark = (f" {picture['idle']:.0%} of the samples, empty polls, are left out."
@@ -153,6 +173,8 @@ def markdown(result, old, pictures):
     text += "```\n\n" + profiles(result) + "## Rows\n\n" + _table(
         ["row", "device", "link", "Mpps", "remarks"],
         [(r["name"], r["dut"], r["link"], _rate(r), _remarks(r)) for r in result["rows"]])
+    if result["run"] == "full":
+        text += "## Matrix\n\n" + _table(["factor", "value", "figure"], coverage(result))
     if old:
         text += f"## Since {old[0].name}\n\n" + _table(["row", "now", "before", "change"],
             [(n, f"{a:.2f}", f"{b:.2f}", v) for n, a, b, v in changes(result, old[1])])

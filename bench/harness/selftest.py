@@ -362,6 +362,21 @@ class Rows(unittest.TestCase):
         self.assertLessEqual({"flood", "pushes", "foreign"}, names)
 
 
+    def test_cover_every_value_of_every_factor_or_say_why_not(self):
+        names = {row["name"] for row in matrix.ROWS["full"]()}
+        for factor, values in matrix.FACTORS.items():
+            for value, name in values.items():
+                self.assertTrue(name in names or name in matrix.WITHOUT_IO, f"{factor} {value}")
+        result = {**result_with(2), "targets": [], "in_process": {
+            "pipeline": "handed25%_4        396.9 cycles per packet\n"}}
+        result["rows"].append({**matrix.row("workers-2"), "not_measured": "one queue"})
+        found = {(factor, value): figure for factor, value, figure in report.coverage(result)}
+        self.assertEqual(found["handed over", "25 %"], "397 cycles")
+        self.assertEqual(found["handed over", "50 %"], "not in this run")
+        self.assertEqual(found["flows", "64 k"], "2.00 +-1 % Mpps")
+        self.assertIn("one queue", found["workers", "2"])
+
+
 class Memory(unittest.TestCase):
     def test_of_tables_is_huge_and_of_images_ordinary(self):
         point = {**matrix.BASE, "flows": 4_000_000}

@@ -16,6 +16,7 @@ TRIAL = 0.1         # seconds of a trial of a search
 FLOW_TIMEOUT = 1.2  # after which a first packet without another is forgotten (dut.py), and a little
 # seconds and number of the windows of a figure
 WINDOWS = {"quick": (0.5, 5), "full": (0.8, 7), "smoke": (0.3, 1)}
+MATRIX_WINDOWS = (0.5, 5)  # of rows of --full that no target is of
 # Seconds after which no row begins: a slow machine still has its report in bounded time.
 ROWS_END = {"quick": 240, "full": 1500, "smoke": 60}
 
@@ -82,9 +83,9 @@ class Session:
         """Why a point does not fit the memory, or None."""
         if point["flows"] <= 1_000_000:
             return None
-        # Tables of both families (dut.py asks for a third more than the flows), and images of the
-        # frames, twice 64 or 128 bytes.
-        tables = point["flows"] * 700 >> 20
+        # Tables of both families (192 and 320 bytes a connection), and images of the frames, twice 64
+        # or 128 bytes.
+        tables = dut.connections_of(point) * 512 >> 20
         images = point["flows"] * (150 if point["family"] == 4 else 300) >> 20
         ordinary = machine.available_mib() * 0.8
         if self.pages.enough and tables > self.pages.mib:
@@ -102,6 +103,7 @@ class Session:
         row["oversubscribed"] = pollers > len(machine.cpus())
         folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-bench-"))
         before = machine.steal_ticks()
+        self.pages.refill()
         try:
             with self.make_dut(row, folder) as device:
                 row["device"] = device.name
@@ -129,7 +131,10 @@ class Session:
         return own()
 
     def _throughput(self, row, device, generator):
-        row["throughput"] = measure.throughput(device, generator, self.seconds, self.windows)
+        seconds, windows = self.seconds, self.windows
+        if self.chosen.kind == "full" and not self.chosen.windows and not row["pair"]:
+            seconds, windows = MATRIX_WINDOWS
+        row["throughput"] = measure.throughput(device, generator, seconds, windows)
 
     def _search(self, row, device, generator):
         most = row["throughput"]["median"] * 1.1
@@ -231,7 +236,7 @@ class Session:
 
 def hugepages_mib(kind):
     """What the largest row of a run takes: tables of sluiced, packets of both."""
-    return {"quick": 2600, "full": 12_000, "smoke": 0}[kind]
+    return {"quick": 2600, "full": 8_800, "smoke": 0}[kind]
 
 
 def run(chosen, binaries):
