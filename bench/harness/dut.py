@@ -358,6 +358,10 @@ class Kernel(Dut):
         # The frames the generator sends are taken up by the CPU of the device under test.
         run("sh", "-c",
             f"echo {1 << self.core:x} > /sys/class/net/dut/queues/rx-0/rps_cpus")
+        self.start()
+
+    def start(self):
+        """What writes the rules."""
         config = {"mode": self.mode, "listen": f"unix:{self.socket}", "state-dir": "",
                   "healthz": {"address": ""}, "min-sync-period": "0s",
                   "conntrack": {"max-per-core": 0, "tcp-be-liberal": True}}

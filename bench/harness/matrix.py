@@ -93,6 +93,8 @@ def full():
     small = {"flows": 1_000, "services": 10, "scheduler": "random"}
     rows += [row(f"veth-iptables-{variant}", f"kernel-iptables-{variant}", "veth", **small)
              for variant in ("legacy", "nft")]
+    rows += [row(f"veth-kube-proxy-{mode}", f"kube-proxy-{mode}", "veth", **small)
+             for mode in ("nftables", "iptables", "ipvs")]
     rows += [row("veth-nftables-64k", "kernel-nftables", "veth", scheduler="random"),
              row("veth-af_packet", link="veth-af_packet", **small)]
     return rows

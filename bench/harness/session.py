@@ -9,8 +9,8 @@ import shutil
 import tempfile
 import time
 
-from . import (dut, generators, in_process, machine, matrix, measure, pktgen, profile, pushing,
-               report, stateful, targets)
+from . import (dut, generators, in_process, kube_proxy, machine, matrix, measure, pktgen, profile,
+               pushing, report, stateful, targets)
 
 TRIAL = 0.1         # seconds of a trial of a search
 FLOW_TIMEOUT = 1.2  # after which a first packet without another is forgotten (dut.py), and a little
@@ -56,6 +56,9 @@ class Session:
             return dut.Testpmd(link, folder, core, name.split("-")[1], huge)
         if name == "probe":
             return dut.Probe(link, folder, core, point, self.binaries, huge)
+        if name.startswith("kube-proxy-"):
+            return kube_proxy.KubeProxy(link, folder, core, point, self.binaries,
+                                        name.rsplit("-", 1)[1])
         if name.startswith("kernel-"):
             return dut.Kernel(link, folder, core, point, self.binaries, *name.split("-")[1:])
         if name == "command":
@@ -71,8 +74,9 @@ class Session:
             return "dpdk-testpmd is not found"
         if row["generator"] == "pktgen" and not pktgen.found():
             return "pktgen is not found (PKTGEN names its binary)"
+        if name.startswith("kube-proxy-") and kube_proxy.missing(name.rsplit("-", 1)[1]):
+            return kube_proxy.missing(name.rsplit("-", 1)[1])
         if row["point"]["workers"] > 1:
-            # A queue that the peer does not have is queue 0's memory to net_memif.
             return ("the generator has one queue; two workers are measured without I/O, "
                     "bench/pipeline --modes")
         if not self.pages.enough and row["link"] in ("memif-zero-copy", "vhost"):
