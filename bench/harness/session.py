@@ -276,8 +276,8 @@ def run(chosen, binaries):
     result["floors"] = targets.floors(result)
     if inside:
         short = [t["name"] for t in result["targets"] if not t.get("pass", True)]
-        result["profiles"] = in_process.profiles(short, binaries, session.dut_core, session.say,
-                                                 not chosen.no_hugepages)
+        result["profiles"] = in_process.profiles(shorter, short, binaries, session.dut_core,
+                                                 session.say, not chosen.no_hugepages)
     for line in [*map(targets.line, result["targets"]), *map(targets.floor_line, result["floors"])]:
         session.say(line)
     for path in report.write(result, pathlib.Path(chosen.out)):
