@@ -192,6 +192,9 @@ Load::Kind Load::choose(const LoadSpec& spec) noexcept {
   return Kind::kEstablished;
 }
 
+// Every frame is read, as any receiver would: where only one of a burst is, what the device writes
+// never leaves its own cache, and testpmd macswap does 17.8 instead of 12 million frames a second
+// over memif, sluiced 9.3 instead of 8.3.
 std::uint32_t Load::receive(std::uint64_t now) {
   rte_mbuf* frames[Device::kBurst];
   std::uint32_t heard = 0;
