@@ -142,6 +142,7 @@ double compare(double cycles_per_tick, std::uint64_t rounds, Side& plain, Side& 
   std::vector<double> ratios;
   for (std::uint64_t number = 0; number < kSlices && good; ++number) {
     const double cycles = slice(plain, number);
+    const ProfileWindow profiled;
     ratios.push_back(cycles / slice(other, number));
   }
   if (!good) {
@@ -155,7 +156,8 @@ double compare(double cycles_per_tick, std::uint64_t rounds, Side& plain, Side& 
 
 }  // namespace
 
-bool measure_beside(double cycles_per_tick, std::uint64_t rounds, Results& results) {
+bool measure_beside(double cycles_per_tick, std::uint64_t rounds, const Section& section,
+                    Results& results) {
   auto plain_rig = make_rig(false);
   auto changing_rig = make_rig(false);
   auto shared_rig = make_rig(true);
@@ -169,14 +171,20 @@ bool measure_beside(double cycles_per_tick, std::uint64_t rounds, Results& resul
     std::fprintf(stderr, "bench: beside: flows were not opened\n");
     return false;
   }
-  const double workers = 2 * compare(cycles_per_tick, rounds, plain, two);
-  const double left = compare(cycles_per_tick, rounds, plain, changing);
-  results["beside_workers_2"] = workers;
-  results["beside_changes"] = left;
-  std::printf("# %u flows, in turn with one worker: two workers do %.2f of it, one whose table "
-              "changes every 10 ms %.2f\n",
-              kFlows, workers, left);
-  return workers > 0 && left > 0;
+  const auto measured = [&](const char* name, Side& other, double workers) {
+    if (section.has(name)) {
+      results[name] = workers * compare(cycles_per_tick, rounds, plain, other);
+    }
+    return !section.has(name) || results[name] > 0;
+  };
+  const bool good =
+      measured("beside_workers_2", two, 2) && measured("beside_changes", changing, 1);
+  if (good && !section.alone()) {
+    std::printf("# %u flows, in turn with one worker: two workers do %.2f of it, one whose table "
+                "changes every 10 ms %.2f\n",
+                kFlows, results["beside_workers_2"], results["beside_changes"]);
+  }
+  return good;
 }
 
 }  // namespace sluice::bench

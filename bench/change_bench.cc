@@ -15,6 +15,7 @@
 
 #include "bench/change_client.h"
 #include "bench/change_cluster.h"
+#include "bench/section.h"
 #include "bench/targets.h"
 #include "control/publish/publisher.h"
 #include "control/server/server.h"
@@ -158,6 +159,7 @@ void measure_changes(Bench& bench, std::size_t changes, Results& results) {
   constexpr std::size_t kStride = 7919;
   std::vector<double> effect;
   std::vector<double> answer;
+  const ProfileWindow profiled("changes");
   for (std::size_t c = 0; c < changes && !bench.failed(); ++c) {
     effect.push_back(bench.change(c * kStride % bench.cluster().services()));
     answer.push_back(bench.answered());
@@ -175,6 +177,7 @@ void measure_replaces(Bench& bench, std::size_t replaces, Results& results) {
   const std::size_t last = bench.cluster().services() - 1;
   std::vector<double> one;
   std::vector<double> all;
+  const ProfileWindow profiled("snapshots");
   for (std::size_t r = 0; r < replaces && !bench.failed(); ++r) {
     bench.cluster().change(last);
     one.push_back(bench.replace(last));

@@ -25,6 +25,7 @@
 #include "bench/kernel_cluster.h"
 #include "bench/kernel_peers.h"
 #include "bench/kernel_traffic.h"
+#include "bench/section.h"
 #include "bench/targets.h"
 #include "kni/iptables/iptables_sink.h"
 #include "kni/nftables/nftables_sink.h"
@@ -192,7 +193,9 @@ void row(std::size_t services, const ClusterKind& kind, const Options& options) 
     print_rate("no rules, straight to endpoints", traffic->run_direct(services, options.flows));
   }
   const auto sink = make_sink(options.adapter);
+  std::optional<ProfileWindow> profiled(std::in_place, "full");
   const Time first = apply(*sink, cluster.table());
+  profiled.reset();
   if (traffic) {
     print_rate("traffic through ours", traffic->run(services, options.flows));
   }

@@ -14,8 +14,8 @@ constexpr std::uint32_t kFlows = 64'000;
 /// Rows that share a clock and a place for what they find.
 class Modes {
  public:
-  Modes(double cycles_per_tick, std::uint64_t rounds, Results& results)
-      : cycles_per_tick_(cycles_per_tick), rounds_(rounds), results_(results) {}
+  Modes(double cycles_per_tick, std::uint64_t rounds, const Section& section, Results& results)
+      : cycles_per_tick_(cycles_per_tick), rounds_(rounds), section_(section), results_(results) {}
 
   [[nodiscard]] bool good() const noexcept { return good_; }
 
@@ -84,7 +84,11 @@ class Modes {
         [&](const pipeline::Packet* p, std::uint32_t n) { poll(*rig, p, n); });
   }
 
+  /// @return null when the row is not asked for, too.
   std::unique_ptr<Rig> make(const std::string& name, const RigConfig& config) {
+    if (!section_.has("modes_" + name)) {
+      return nullptr;
+    }
     auto rig = Rig::create(config);
     if (!rig) {
       fail(name, rig.error().message);
@@ -96,6 +100,7 @@ class Modes {
   template <class Fill, class Run>
   void timed(const std::string& name, Rig& rig, Fill&& fill, Run&& run) {
     const std::uint64_t before = rig.out().sent();
+    const ProfileWindow profiled;
     const double cycles = cycles_per_packet(cycles_per_tick_, 0.5, rounds_, ring_, fill, run);
     if (rig.out().sent() - before != rounds_ * FrameRing::kFrames) {
       fail(name, "not every frame was forwarded:" + rig.counters());
@@ -113,6 +118,7 @@ class Modes {
 
   double cycles_per_tick_;
   std::uint64_t rounds_;
+  const Section& section_;
   Results& results_;
   FrameRing ring_;
   bool good_ = true;
@@ -140,9 +146,10 @@ void family(Modes& modes, const std::string& number) {
 
 }  // namespace
 
-bool measure_modes(double cycles_per_tick, std::uint64_t rounds, Results& results) {
+bool measure_modes(double cycles_per_tick, std::uint64_t rounds, const Section& section,
+                   Results& results) {
   std::printf("# modes at %u flows; dr and ipip: clients only\n", kFlows);
-  Modes modes(cycles_per_tick, rounds, results);
+  Modes modes(cycles_per_tick, rounds, section, results);
   family<core::Ipv4>(modes, "4");
   family<core::Ipv6>(modes, "6");
   return modes.good();

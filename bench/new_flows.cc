@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <vector>
 
 #include "bench/clock.h"
 #include "bench/rig.h"
+#include "bench/section.h"
 #include "bench/traffic.h"
 
 namespace sluice::bench {
@@ -106,7 +108,11 @@ double new_flow_cycles(double cycles_per_tick, double seconds, bool& failed) {
   std::vector<std::uint64_t> ticks;
   std::uint32_t next = 0;
   const std::uint32_t warm = kLive * 2 / pipeline::kBurst;
+  std::optional<ProfileWindow> profiled;
   for (std::uint32_t burst = 0; burst < warm + measured; ++burst) {
+    if (burst == warm) {
+      profiled.emplace();
+    }
     for (std::uint32_t i = 0; i < pipeline::kBurst; ++i) {
       ring.put<Ipv4>(i, space.forward(next++), core::kTcpSyn);
     }
@@ -147,7 +153,11 @@ double whole_connection_cycles(double cycles_per_tick, double seconds, bool& fai
     put_replies(*rig, ring, replies, flags, learn);
     sum += timed_poll(*rig, ring);
   };
+  std::optional<ProfileWindow> profiled;
   for (std::uint32_t burst = 0; burst < warm + measured; ++burst) {
+    if (burst == warm) {
+      profiled.emplace();
+    }
     sum = 0;
     requests(core::kTcpSyn);
     answers(core::kTcpSyn | core::kTcpAck, true);

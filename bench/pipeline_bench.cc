@@ -16,6 +16,7 @@
 #include "bench/new_flows.h"
 #include "bench/population.h"
 #include "bench/probe.h"
+#include "bench/section.h"
 #include "bench/targets.h"
 
 namespace sluice::bench {
@@ -31,6 +32,7 @@ struct Options {
   bool only_nat4 = false;
   double new_flow_seconds = 0;
   bool modes = false;
+  std::string section;  ///< one figure alone; see README.md
 };
 
 std::string count_name(std::uint32_t n) {
@@ -40,9 +42,13 @@ std::string count_name(std::uint32_t n) {
 /// All measurements of one run. Thread: main.
 class Bench {
  public:
-  explicit Bench(const Options& options) : options_(options), cycles_per_tick_(cycles_per_tick()) {}
+  explicit Bench(const Options& options)
+      : options_(options), section_(options.section), cycles_per_tick_(cycles_per_tick()) {}
 
-  int run() {
+  int run() { return section_.alone() ? run_section() : run_all(); }
+
+ private:
+  int run_all() {
     std::printf("# cycles per packet, both directions, established; %s, %.3f cycles per TSC tick\n",
                 options_.hugepages ? "huge pages" : "ordinary pages", cycles_per_tick_);
     std::printf("%-12s %8s %8s %6s | %6s %6s %6s %6s %6s %6s | %s\n", "flows", "probe", "worker",
@@ -59,8 +65,8 @@ class Bench {
       new_flows();
     }
     if (options_.modes) {
-      failed_ = !measure_modes(cycles_per_tick_, options_.rounds, results_) || failed_;
-      failed_ = !measure_beside(cycles_per_tick_, options_.rounds, results_) || failed_;
+      failed_ = !measure_modes(cycles_per_tick_, options_.rounds, section_, results_) || failed_;
+      failed_ = !measure_beside(cycles_per_tick_, options_.rounds, section_, results_) || failed_;
     }
     if (!failed_) {
       print_targets(results_);
@@ -68,7 +74,51 @@ class Bench {
     return failed_ ? 1 : 0;
   }
 
- private:
+  /// One figure and nothing else, for a profile of it.
+  int run_section() {
+    for (const std::uint32_t flows : options_.flows) {
+      established_section<core::Ipv4>(flows);
+      established_section<core::Ipv6>(flows);
+    }
+    if (section_.has("new_flows")) {
+      results_["new_flows"] = new_flow_cycles(cycles_per_tick_, options_.new_flow_seconds, failed_);
+    }
+    if (section_.has("tcp_connections")) {
+      results_["tcp_connections"] =
+          whole_connection_cycles(cycles_per_tick_, options_.new_flow_seconds, failed_);
+    }
+    if (section_.has_some("modes_")) {
+      failed_ = !measure_modes(cycles_per_tick_, options_.rounds, section_, results_) || failed_;
+    }
+    if (section_.has_some("beside_")) {
+      failed_ = !measure_beside(cycles_per_tick_, options_.rounds, section_, results_) || failed_;
+    }
+    const auto found = results_.find(options_.section);
+    if (failed_ || found == results_.end()) {
+      std::fprintf(stderr, "bench: no section %s\n", options_.section.c_str());
+      return 1;
+    }
+    std::printf("section %s %.2f\n", found->first.c_str(), found->second);
+    return 0;
+  }
+
+  template <class F>
+  void established_section(std::uint32_t flows) {
+    const std::string name =
+        (F::kFamily == core::Family::kIpv4 ? "4_" : "6_") + count_name(flows);
+    const RigConfig plain = {.family = F::kFamily, .connections = flows};
+    const auto one = [&](const std::string& kind, auto change) {
+      if (section_.has(kind + name)) {
+        RigConfig config = plain;
+        change(config);
+        results_[kind + name] = worker_cycles<F>(config);
+      }
+    };
+    one("nat", [](RigConfig&) {});
+    one("fullnat", [](RigConfig& c) { c.fullnat = true; });
+    one("handed", [](RigConfig& c) { c.handed_over = true; });
+  }
+
   template <class Fill, class Run>
   double measure(FrameRing& ring, Fill&& fill, Run&& run) const {
     return cycles_per_packet(cycles_per_tick_, options_.quantile, options_.rounds, ring, fill, run);
@@ -181,6 +231,7 @@ class Bench {
       return 0;
     }
     const std::uint64_t before = (*rig)->out().sent();
+    const ProfileWindow profiled;
     const double cycles = measure(
         ring_, [&](FrameRing& ring, std::uint64_t round) { population.fill(ring, round); },
         [&](const pipeline::Packet* p, std::uint32_t n) { (*rig)->poll(p, n); });
@@ -206,6 +257,7 @@ class Bench {
   }
 
   Options options_;
+  Section section_;
   double cycles_per_tick_;
   FrameRing ring_;
   Results results_;
@@ -228,6 +280,8 @@ int main(int argc, char** argv) {
   app.add_option("--new-flow-seconds", options.new_flow_seconds,
                  "of the bench's clock that flows come and go; 60 for the target");
   app.add_flag("--modes", options.modes, "every mode, family and share of handed over packets too");
+  app.add_option("--section", options.section,
+                 "one figure alone: nat4_64k, new_flows, modes_ipip4, beside_changes");
   app.add_flag("--only-nat4", options.only_nat4, "IPv4 nat alone");
   CLI11_PARSE(app, argc, argv);
   if (!sluice::bench::start_eal(options.hugepages, options.memory_mib)) {

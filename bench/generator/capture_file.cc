@@ -1,50 +1,54 @@
 #include "bench/generator/capture_file.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <vector>
+#include <cstdio>
+#include <utility>
+
+#include <pcap/pcap.h>
 
 namespace sluice::bench {
 namespace {
 
-struct FileHeader {
-  std::uint32_t magic = 0xa1b2c3d4;
-  std::uint16_t major = 2;
-  std::uint16_t minor = 4;
-  std::uint32_t reserved[2] = {};
-  std::uint32_t longest = 65535;
-  std::uint32_t link_type = 1;  // Ethernet
-};
-
-struct FrameHeader {
-  std::uint32_t time[2] = {};
-  std::uint32_t captured;
-  std::uint32_t length;
-};
-
-template <class T>
-void put(std::ofstream& out, const T& value) {
-  out.write(reinterpret_cast<const char*>(&value), sizeof(value));
-}
+constexpr int kLongest = 65535;
 
 }  // namespace
 
-CaptureFile::CaptureFile(const std::string& path) : path_(path), out_(path, std::ios::binary) {
-  put(out_, FileHeader{});
+CaptureFile::CaptureFile(const std::string& path)
+    : path_(path), format_(pcap_open_dead(DLT_EN10MB, kLongest)) {
+  out_ = format_ == nullptr ? nullptr : pcap_dump_open(format_, path.c_str());
+  if (out_ == nullptr) {
+    error_ = format_ == nullptr ? "too little memory" : pcap_geterr(format_);
+  }
+}
+
+CaptureFile::~CaptureFile() {
+  if (out_ != nullptr) {
+    pcap_dump_close(out_);
+  }
+  if (format_ != nullptr) {
+    pcap_close(format_);
+  }
 }
 
 void CaptureFile::add(std::span<const std::uint8_t> start, std::uint32_t length) {
-  std::vector<std::uint8_t> frame(length);
-  std::copy_n(start.begin(), std::min<std::size_t>(start.size(), length), frame.begin());
-  put(out_, FrameHeader{{}, length, length});
-  out_.write(reinterpret_cast<const char*>(frame.data()), length);
+  if (out_ == nullptr) {
+    return;
+  }
+  frame_.assign(length, 0);
+  std::copy_n(start.begin(), std::min<std::size_t>(start.size(), length), frame_.begin());
+  const pcap_pkthdr header{{}, length, length};
+  pcap_dump(reinterpret_cast<u_char*>(out_), &header, frame_.data());
 }
 
 core::Result<void> CaptureFile::close() {
-  out_.close();
-  if (!out_) {
-    return tl::make_unexpected(core::Error{path_ + " cannot be written: " + std::strerror(errno)});
+  if (out_ == nullptr) {
+    return tl::make_unexpected(core::Error{path_ + " cannot be written: " + error_});
+  }
+  // pcap_dump() tells of no error: the stream remembers it.
+  const bool good = pcap_dump_flush(out_) == 0 && std::ferror(pcap_dump_file(out_)) == 0;
+  pcap_dump_close(std::exchange(out_, nullptr));
+  if (!good) {
+    return tl::make_unexpected(core::Error{path_ + " cannot be written"});
   }
   return {};
 }

@@ -31,6 +31,7 @@ struct LoadResult {
   std::uint64_t bursts = 0;
   std::uint64_t bursts_refused = 0;  ///< bursts the driver did not take whole
   double idle = 0;                   ///< share of the time that it had nothing to send or receive
+  double held = 0;                   ///< share of it that turns took which its CPU was taken from
   Histogram latency;                 ///< ticks of the time stamp counter
 };
 
@@ -57,6 +58,7 @@ class Load {
   [[nodiscard]] bool is_plain(const std::uint8_t* frame) const noexcept;
   void take_other(rte_mbuf* frame, std::uint64_t now);
   void count(const std::uint8_t* inner, std::uint64_t now) noexcept;
+  [[nodiscard]] std::uint64_t stamp_of(const std::uint8_t* inner) const noexcept;
   void drain();
 
   Device& device_;
@@ -66,6 +68,7 @@ class Load {
   LoadResult result_;
   std::uint64_t start_ = 0;
   std::uint64_t last_heard_ = 0;
+  bool own_heard_ = false;        ///< a frame of this measurement came back
   std::uint64_t due_ = 0;         ///< open loop: frames sent or skipped since start_
   std::uint64_t outstanding_ = 0;
   std::uint32_t next_ = 0;        ///< image

@@ -40,9 +40,10 @@ void print_result(const LoadResult& r) {
   std::printf("{\"seconds\": %.6f, \"offered\": %lu, \"refused\": %lu, \"received\": %lu, "
               "\"fresh_sent\": %lu, \"fresh_received\": %lu, \"foreign_sent\": %lu, "
               "\"skipped\": %lu, \"stalls\": %lu, \"bad_checksums\": %lu, \"bursts\": %lu, "
-              "\"bursts_refused\": %lu, \"idle\": %.4f, \"latency_us\": {",
+              "\"bursts_refused\": %lu, \"idle\": %.4f, \"held\": %.4f, \"latency_us\": {",
               r.seconds, r.offered, r.refused, r.received, r.fresh_sent, r.fresh_received,
-              r.foreign_sent, r.skipped, r.stalls, r.bad_checksums, r.bursts, r.bursts_refused, r.idle);
+              r.foreign_sent, r.skipped, r.stalls, r.bad_checksums, r.bursts, r.bursts_refused, r.idle,
+              r.held);
   const std::pair<const char*, double> shares[] = {
       {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"p99.99", 0.9999}};
   for (const auto& [name, share] : shares) {

@@ -187,6 +187,13 @@ class Dut:
         """For a generator that answers no neighbour requests."""
 
 
+def connections_of(point):
+    """Of sluiced's table. It holds a fresh flow until its time-out."""
+    room = point["flows"] + (1_000_000 if point["fresh"] else 0)
+    # A third more; where that would double a table of gigabytes, what the flows need.
+    return max(1 << 16, int(room * 1.3) if room <= 5_000_000 else room)
+
+
 class Sluiced(Dut):
     """A real sluiced in mode dpdk."""
 
@@ -215,8 +222,6 @@ class Sluiced(Dut):
         routes = [{"to": to, "via": gateway} for to in
                   [cluster.prefix(block, family) for block in blocks
                    if p["mode"] != "dr" or block != cluster.BACKENDS] + elsewhere]
-        # One worker's table holds a fresh flow until its time-out.
-        room = p["flows"] + (1_000_000 if p["fresh"] else 0)
         config = {
             "ports": [{"name": "bench", "device": self.link.dut_device(), "addresses": addresses,
                        "routes": routes, "rx-descriptors": self.link.descriptors,
@@ -224,7 +229,7 @@ class Sluiced(Dut):
             "workers": {"count": self.workers, "cores": cores, "idle": p["idle"]},
             "memory": {"hugepages": "on" if self.hugepages else "off"},
             "tables": {"services": max(1024, 2 * p["services"]), "backends": max(4096, 2 * total),
-                       "connections": max(1 << 16, int(room * 1.3))},
+                       "connections": connections_of(p)},
             "snat": {"addresses": snat if p["mode"] == "fullnat" else [], "first-port": 1024},
             "timeouts": {"tcp-established": "1h", "udp-stream": "1h",
                          **({"tcp-syn-sent": "1s", "udp-new": "1s"} if p["fresh"] else {})},
@@ -288,8 +293,8 @@ class Testpmd(Dut):
                   else ["--no-huge", "--no-shconf"])
         d = str(self.link.descriptors)
         # Line by line: what it says is waited for.
-        self.spawn(["stdbuf", "-oL", "dpdk-testpmd", f"--lcores=0@{other},1@{self.core}", "--no-pci",
-                    "--no-telemetry", "-m", "512", *memory, "--vdev", self.link.dut_device(),
+        self.spawn(["stdbuf", "-oL", "dpdk-testpmd", f"--lcores=0@{other},1@{self.core}",
+                    "--no-pci", "--no-telemetry", "-m", "512", *memory, "--vdev", self.link.dut_device(),
                     "--", f"--forward-mode={self.mode}", "--port-topology=loop", "--nb-cores=1",
                     "--total-num-mbufs=16384", f"--rxd={d}", f"--txd={d}", "--no-lsc-interrupt",
                     "--disable-link-check"],
@@ -353,6 +358,10 @@ class Kernel(Dut):
         # The frames the generator sends are taken up by the CPU of the device under test.
         run("sh", "-c",
             f"echo {1 << self.core:x} > /sys/class/net/dut/queues/rx-0/rps_cpus")
+        self.start()
+
+    def start(self):
+        """What writes the rules."""
         config = {"mode": self.mode, "listen": f"unix:{self.socket}", "state-dir": "",
                   "healthz": {"address": ""}, "min-sync-period": "0s",
                   "conntrack": {"max-per-core": 0, "tcp-be-liberal": True}}

@@ -19,22 +19,23 @@ class Embedded:
     name = "embedded"
 
     def __init__(self, binaries, dut, point, core, hugepages, folder, realtime=False):
-        self.dut, self.realtime = dut, realtime
+        self.dut, self.core, self.realtime = dut, core, realtime
         # It has no real-time priority itself, because others need its CPU meanwhile.
         self.polite = False
         self.log = folder / "generator.log"
         memory = 128 + dut.link.descriptors * 16 * 2560 // (1 << 20)
         command = [str(pathlib.Path(binaries) / "sluice-generator"), "--vdev",
-                   dut.link.generator_device(), "--to", dut.link.mac, "--core", str(core), "--memory-mib", str(memory),
-                   "--descriptors", str(dut.link.descriptors), "--family", str(point["family"]),
+                   dut.link.generator_device(), "--to", dut.link.mac, "--core", str(core),
+                   "--memory-mib", str(memory), "--descriptors", str(dut.link.descriptors), "--family", str(point["family"]),
                    "--proto", point["proto"], "--flows", str(point["flows"]), "--services",
                    str(point["services"]), "--lengths", ",".join(map(str, point["lengths"]))]
         command += ["--hugepages"] if hugepages else []
         command += ["--reflect"] if not dut.translates else []
         command += ["--one-way"] if point["mode"] in ("dr", "ipip") and dut.translates else []
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(dut.generator_space.command(*command), stdin=subprocess.PIPE,
-                                            stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(dut.generator_space.command(*command),
+                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=log, text=True)
         self.opened = None
         self._read()  # it says when its end of the link is there
 
@@ -68,8 +69,10 @@ class Embedded:
         with machine.Realtime([*tids, *self.dut.pollers()], seconds) if self.realtime \
                 else contextlib.nullcontext():
             began = time.monotonic()
-            result = self._ask(f"load seconds={seconds} {words}")
+            with machine.Stolen(device=self.dut.core, generator=self.core) as stolen:
+                result = self._ask(f"load seconds={seconds} {words}")
             result["window"] = began, time.monotonic()
+            result["steal"] = stolen.ticks
         if result["bad_checksums"]:
             raise GeneratorError(f"checksums of returned frames are wrong: {result}")
         if result["received"] > result["offered"] + settings.get("window", 0):

@@ -1,9 +1,10 @@
-"""The benches without I/O: their output, and their `target` lines."""
+"""The benches without I/O: their output, their `target` lines, profiles of what is short."""
 
 import re
 import subprocess
+import tempfile
 
-from . import machine
+from . import machine, profile
 
 TARGET = re.compile(r"^target (\S+)\s+measured\s+(\S+)\s+wanted\s+(\S+)\s+goal\s+(\S+) (pass|short)"
                     r"(?:\s+# (.*))?$", re.M)
@@ -36,7 +37,7 @@ def commands(kind, binaries, huge):
         "start": bench("start", *pages, "--connections", "16000000"),
         "change": bench("change", *(["--changes", "200", "--replaces", "2"] if quick else [])),
         "kernel": bench("kernel", "--services", "10000", "--kind", "0", "--peer-seconds",
-                        "0" if quick else "120")}
+                        "0" if quick else "60")}
     return found if quick else {**found, "micro": bench("micro")}
 
 
@@ -54,6 +55,72 @@ def run(kind, binaries, core, say, wanted=True):
         for name, command in commands(kind, binaries, pages.enough).items():
             _run_one(name, [*_before(name, core), *command], result, say)
     return result
+
+
+_PIPELINE = {"nat4_64k": "nat4_64k", "nat4_64k/probe4_64k": "nat4_64k", "nat4_4m": "nat4_4m",
+             "nat4_4m/probe4_4m": "nat4_4m", "nat6_64k/nat4_64k": "nat6_64k",
+             "nat6_4m/nat4_4m": "nat6_4m", "fullnat4_64k/nat4_64k": "fullnat4_64k",
+             "fullnat4_4m/nat4_4m": "fullnat4_4m", "handed4_64k-nat4_64k": "handed4_64k",
+             "handed4_4m-nat4_4m": "handed4_4m", "ipip4-nat4": "modes_ipip4",
+             "workers_2/1": "beside_workers_2", "changes_every_10ms_goodput": "beside_changes",
+             "new_flows_millions": "new_flows", "tcp_connections_millions": "tcp_connections"}
+# (bench, its options, the section of it) by target
+_OTHERS = {"endpoint_change_p99_ms": ("change", ["--changes", "500", "--replaces", "1"], "changes"),
+           "full_snapshot_ms": ("change", ["--changes", "1", "--replaces", "3"], "snapshots"),
+           "nftables_full_cpu_ms": ("kernel", ["--services", "10000", "--kind", "0", "--peer-seconds",
+                                               "0", "--changes", "1"], "full")}
+SECTION = re.compile(r"^section (\S+) ([\d.]+)$", re.M)
+SECTION_SECONDS = 120  # in which the profile of one must be done
+
+
+def section_of(target, huge):
+    """(name, bench, options) of what has the profile of a target, or None."""
+    if target in _PIPELINE:
+        name = _PIPELINE[target]
+        flows = "4000000" if name.endswith("_4m") else "64000"
+        return name, "pipeline", ["--section", name, "--flows", flows, "--rounds", "40000",
+                                  "--new-flow-seconds", "1", "--memory-mib", "2600",
+                                  *(["--hugepages"] if huge else [])]
+    if target in _OTHERS:
+        bench, options, name = _OTHERS[target]
+        return name, bench, options
+    return None
+
+
+def profiles(kind, short, binaries, core, say, wanted=True):
+    """{target: profile} of those of `short` that a bench without I/O measures; {} without perf.
+    --quick has no time to open 4 million flows for each."""
+    found, known = {}, {}
+    if not profile.found():
+        return found
+    with machine.HugePages(MEMORY_MIB, wanted) as pages, tempfile.TemporaryDirectory() as folder:
+        for target in short:
+            section = section_of(target, pages.enough)
+            if section is None or (kind == "quick" and section[0].endswith("_4m")):
+                continue
+            name, bench, options = section
+            if name not in known:
+                # Never before other programs: perf is one of them.
+                pinned = ["taskset", "-c", str(core)] if bench in PINNED else []
+                known[name] = _profile(folder, name, [*pinned, str(
+                    binaries / f"sluice-bench-{bench}"), *options], say)
+            if known[name]:
+                found[target] = known[name]
+    return found
+
+
+def _profile(folder, name, command, say):
+    try:
+        picture, output = profile.of_bench(folder, command, SECTION_SECONDS, name)
+    except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+        say(f"no profile of {name}: {error}")
+        return None
+    figure = SECTION.search(output)
+    # Two workers and one whose table changes are told as shares of another.
+    cycles = float(figure.group(2)) if figure and not name.startswith("beside") else 0
+    say(f"profile {name}: " + ", ".join(f"{share:.0%} {symbol}"
+                                        for share, symbol in picture["symbols"][:3]))
+    return {**picture, "section": name, "each": cycles, "unit": "cycles"}
 
 
 def _before(name, core):

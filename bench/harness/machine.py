@@ -68,6 +68,23 @@ def steal_ticks():
     return ticks
 
 
+class Stolen:
+    """Ticks in which another guest had our CPUs within a context; .ticks after it."""
+
+    def __init__(self, **cpus):
+        """name=cpu"""
+        self.cpus, self.ticks = cpus, {}
+
+    def __enter__(self):
+        self._before = steal_ticks()
+        return self
+
+    def __exit__(self, *_):
+        after = steal_ticks()
+        self.ticks = {name: after.get(cpu, 0) - self._before.get(cpu, 0)
+                      for name, cpu in self.cpus.items()}
+
+
 def threads(pid, *names):
     """Threads of a process whose name begins with one of these."""
     found = []
@@ -124,6 +141,13 @@ class HugePages:
             self.taken = self._number() - before
         return self
 
+    def refill(self):
+        """What another program took of ours, or gave back as if it were its own. To be called while
+        nobody of us holds any."""
+        short = self.taken - self._number("free_hugepages")
+        if short > 0:
+            (POOL / "nr_hugepages").write_text(str(self._number() + short))
+
     def __exit__(self, *_):
         if self.taken:
             (POOL / "nr_hugepages").write_text(str(max(0, self._number() - self.taken)))
@@ -137,5 +161,5 @@ class HugePages:
         return 2 * self.taken
 
     @staticmethod
-    def _number():
-        return int((POOL / "nr_hugepages").read_text())
+    def _number(name="nr_hugepages"):
+        return int((POOL / name).read_text())

@@ -17,15 +17,38 @@ def row(name, dut="sluiced", link="memif", measures=("throughput",), pair=None,
 
 
 PROFILED = ("throughput", "profile")
+SCHEDULERS = ("random", "wrandom", "rr", "wrr", "lc", "wlc", "lblc", "lblcr", "sh", "dh", "sed", "nq",
+              "mh")
+# Every value of every factor, and where its figure is: a row, or a name that a bench without I/O
+# prints.
+FACTORS = {
+    "frame": {"64 B": "base", "IMIX": "imix", "1500 B": "1500"},
+    "flows": {"1": "flows-1", "1 k": "flows-1k", "64 k": "base", "1 M": "flows-1m",
+              "4 M": "flows-4m", "16 M": "flows-16m"},
+    "Services": {"1": "services-1", "1 k": "services-1k", "10 k": "services-10k",
+                 "100 k": "services-100k"},
+    "backends": {"1": "backends-1", "10": "backends-10", "100": "backends-100", "1,000": "backends-1000"},
+    "scheduler": {name: f"scheduler-{name}" for name in SCHEDULERS},
+    "mode": {"nat": "base", "fullnat": "fullnat", "dr": "dr", "ipip": "ipip"},
+    "family": {"IPv4": "base", "IPv6": "ipv6", "IPv6 UDP": "ipv6-udp",
+               "IPv6 fullnat": "ipv6-fullnat", "IPv6 dr": "ipv6-dr", "IPv6 ipip": "ipv6-ipip"},
+    "first packets": {"0": "base", "1 %": "new-1", "10 %": "new-10", "100 %": "new-100"},
+    "workers": {"1": "base", "2": "workers-2", "2, no I/O": "workers_2/1"},
+    "handed over": {f"{share} %": f"handed{share}%_4" for share in (0, 25, 50, 100)},
+    "table swap": {"10 ms": "pushes", "10 ms, no I/O": "changes_every_10ms_goodput"},
+    "beside established flows": {"a flood of new ones": "flood", "foreign frames": "foreign"}}
+WITHOUT_IO = {*FACTORS["handed over"].values(), "workers_2/1", "changes_every_10ms_goodput"}
 
 
 def pair(flows, link="memif", measures=("throughput",)):
-    """sluiced, testpmd and the bare probe at a point that targets are for."""
+    """sluiced, testpmd and the bare probe at a point that targets are for. What the latency of the
+    others is, at the rates of sluiced, is what link, generator and machine make of it."""
     ours, tail = {64_000: ("base", ""), 1_000_000: ("flows-1m", "-1m")}[flows]
     tail, ours = (tail + "-zero-copy", ours + "-zero-copy") if link != "memif" else (tail, ours)
+    peer_measures = [word for word in measures if word in ("throughput", "latency")]
     return [row(ours, link=link, measures=measures, pair=ours, flows=flows),
-            row("macswap" + tail, "testpmd-macswap", link, pair=ours, flows=flows),
-            row("probe" + tail, "probe", link, pair=ours, flows=flows)]
+            row("macswap" + tail, "testpmd-macswap", link, peer_measures, ours, flows=flows),
+            row("probe" + tail, "probe", link, peer_measures, ours, flows=flows)]
 
 
 def quick():
@@ -55,11 +78,9 @@ def full():
              (("1", 1), ("1k", 1_000), ("4m", 4_000_000), ("16m", 16_000_000))]
     rows += [row(f"services-{name}", services=count, scheduler="random") for name, count in
              (("1", 1), ("1k", 1_000), ("10k", 10_000), ("100k", 100_000))]
-    rows += [row(f"backends-{count}", backends=count, services=100) for count in (1, 100, 1_000)]
+    rows += [row(f"backends-{count}", backends=count, services=100) for count in (1, 10, 100, 1_000)]
     rows += [row(f"scheduler-{name}", scheduler=name, measures=("throughput", "new_flows"),
-                 fresh=0.5) for name in
-             ("random", "wrandom", "rr", "wrr", "lc", "wlc", "lblc", "lblcr", "sh", "dh", "sed",
-              "nq", "mh")]
+                 fresh=0.5) for name in SCHEDULERS]
     rows += [row("udp", proto="udp"), row("ipv6-udp", family=6, proto="udp"),
              row("ipv6-fullnat", family=6, mode="fullnat"),
              row("dr", mode="dr", services=100), row("ipip", mode="ipip"),
@@ -72,6 +93,8 @@ def full():
     small = {"flows": 1_000, "services": 10, "scheduler": "random"}
     rows += [row(f"veth-iptables-{variant}", f"kernel-iptables-{variant}", "veth", **small)
              for variant in ("legacy", "nft")]
+    rows += [row(f"veth-kube-proxy-{mode}", f"kube-proxy-{mode}", "veth", **small)
+             for mode in ("nftables", "iptables", "ipvs")]
     rows += [row("veth-nftables-64k", "kernel-nftables", "veth", scheduler="random"),
              row("veth-af_packet", link="veth-af_packet", **small)]
     return rows

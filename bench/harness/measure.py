@@ -18,12 +18,20 @@ def spread(values):
             "windows": values}
 
 
+def disturbed(results):
+    """{"steal": ticks of each window in which another guest had a CPU of ours, "held": share of it
+    in which the generator's CPU was away}. No window is left out for it: the median is told."""
+    return {"steal": [sum(r.get("steal", {}).values()) for r in results],
+            "held": [r.get("held") for r in results]}
+
+
 def merge(one, two):
     """The figure of both their windows."""
     limit = {key: (one["limit"][key] + two["limit"][key]) / 2 for key in one["limit"]
              if key in two["limit"]}
     limit["device"] = bool(one["limit"]["device"] and two["limit"]["device"])
-    return {**spread(one["windows"] + two["windows"]), "limit": limit}
+    host = {key: one["host"][key] + two["host"][key] for key in one["host"]}
+    return {**spread(one["windows"] + two["windows"]), "limit": limit, "host": host}
 
 
 def limit_of(before, after, result, window):
@@ -44,7 +52,7 @@ def limit_of(before, after, result, window):
 def throughput(dut, generator, seconds, windows, window=WINDOW, **shares):
     """Closed loop: the most the device does with frames always waiting for it. In Mpps."""
     generator.load(seconds / 4, window=window, **shares)  # warm
-    rates, proofs = [], []
+    rates, proofs, results = [], [], []
     for _ in range(windows):
         before = dut.counters()
         result = generator.load(seconds, window=window, **shares)
@@ -52,7 +60,8 @@ def throughput(dut, generator, seconds, windows, window=WINDOW, **shares):
             raise RuntimeError(f"nothing came back: {result}")
         rates.append(result["received"] / result["seconds"] / 1e6)
         proofs.append(limit_of(before, dut.counters(), result, window))
-    figure = spread(rates)
+        results.append(result)
+    figure = {**spread(rates), "host": disturbed(results)}
     keys = set.intersection(*[set(p) for p in proofs])
     figure["limit"] = {key: statistics.median(p[key] for p in proofs) for key in keys}
     figure["limit"]["device"] = bool(figure["limit"]["device"])
@@ -79,13 +88,15 @@ def verdict(losses, allowed):
 
 def _try_rate(generator, rate, trial, allowed, shares):
     """Trials of one rate until it is decided. Returns {rate that was offered, losses}."""
-    offered, losses = [], []
+    offered, losses, results = [], [], []
     while verdict(losses, allowed) is None:
         result = generator.load(trial, rate=int(rate * 1e6), **shares)
         offered.append((result["offered"] + result["fresh_sent"]) / result["seconds"] / 1e6)
         losses.append(loss_of(result, fresh=True))
+        results.append(result)
     # Where the generator itself was held up, what it offered is what was tried.
-    return {"rate": min(rate, statistics.median(offered)), "losses": losses}
+    return {"rate": min(rate, statistics.median(offered)), "losses": losses,
+            "steal": disturbed(results)["steal"]}
 
 
 def search(generator, most_mpps, trial=0.1, steps=8, names=("ndr", "pdr"), settle=0, **shares):
@@ -123,11 +134,44 @@ def latency(generator, rate_mpps, seconds, windows):
         raise RuntimeError(f"nothing came back: {seen}")
     if "latency_us" not in seen[0]:
         raise RuntimeError("this generator takes no times")
-    return {key: statistics.median(r["latency_us"][key] for r in seen)
-            for key in seen[0]["latency_us"]}
+    return {**{key: statistics.median(r["latency_us"][key] for r in seen)
+               for key in seen[0]["latency_us"]},
+            "windows": [r["latency_us"] for r in seen], "host": disturbed(seen)}
 
 
-def goodput(generator, rate_mpps, seconds, windows, **shares):
-    """Share of the frames of established flows that came back at a rate, beside others."""
-    seen = [generator.load(seconds, rate=int(rate_mpps * 1e6), **shares) for _ in range(windows)]
-    return spread([1 - loss_of(r) for r in seen])
+def _goodput(device, generator, seconds, load):
+    """Of one window: share of the frames of established flows that came back; of those that found
+    the device's ring full; of the device's bursts that were full; of the frames the generator did
+    not send because it was held up itself."""
+    before = device.counters()
+    result = generator.load(seconds, **load)
+    after = device.counters()
+    grown = {key: value - before.get(key, 0) for key, value in after.items()}
+    due = max(1, result["offered"])
+    polls = grown.get("poll_total", 0)
+    asked = load["rate"] * result["seconds"]
+    return {"goodput": 1 - loss_of(result), "refused": result["refused"] / due,
+            "skipped": result["skipped"] / asked if asked else 0,
+            "full": grown.get("rx_full_bursts", 0) / polls if polls else 0,
+            "host": result}, grown
+
+
+def goodput_beside(device, generator, seconds, windows, alone, beside):
+    """{"alone", "beside": figures of the goodput of established flows; "ratio"; "device": what its
+    counters grew by beside it}. alone, beside: what load() is told. The windows lie in turn,
+    because a machine's speed drifts."""
+    seen, device_grown = {"alone": [], "beside": []}, {}
+    for _ in range(windows):
+        for side, load in (("alone", alone), ("beside", beside)):
+            window, grown = _goodput(device, generator, seconds, load)
+            seen[side].append(window)
+            for key, value in grown.items() if side == "beside" else ():
+                device_grown[key] = device_grown.get(key, 0) + value
+    figures = {side: {**spread([w["goodput"] for w in all_windows]),
+                      **{key: statistics.median(w[key] for w in all_windows)
+                         for key in ("refused", "skipped", "full")},
+                      "host": disturbed([w["host"] for w in all_windows])}
+               for side, all_windows in seen.items()}
+    before = figures["alone"]["median"]
+    return {**figures, "ratio": figures["beside"]["median"] / before if before else 0,
+            "device": {key: value for key, value in device_grown.items() if value}}

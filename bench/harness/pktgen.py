@@ -142,15 +142,18 @@ class Pktgen:
         try:
             self._wait("send", lambda: self._telemetry.frames()[1] > before[1])
             os.setpriority(os.PRIO_PROCESS, self.process.pid, IDLE)
-            first, last = self._window(seconds)
+            with machine.Stolen(device=self.device.core, generator=self.core) as stolen:
+                first, last = self._window(seconds)
         finally:
             self._type("stop 0")
         after = self._wait_until_quiet()
+        if last[1] == first[1]:
+            raise generators.GeneratorError("Pktgen sent nothing within the window")
         # All frames count, and for as long as they take at the rate within the window.
         sent = (last[1] - first[1]) / (last[0] - first[0])
         offered, received = after[1] - before[1], after[2] - before[2]
         return {"seconds": offered / sent, "offered": offered, "received": received,
-                "fresh_sent": 0, "fresh_received": 0, "idle": 0}
+                "fresh_sent": 0, "fresh_received": 0, "idle": 0, "steal": stolen.ticks}
 
     def _window(self, seconds):
         """Counters at both ends of it. In real time we and its telemetry go before what polls."""

@@ -67,7 +67,7 @@ def _window(device, generator, rate, seconds):
     due = result["offered"]
     return {"offered": due / result["seconds"] / 1e6, "goodput": 1 - measure.loss_of(result),
             "taken": 1 - (result["refused"] + lost_inside) / due if due else 0,
-            "window": result["window"]}
+            "window": result["window"], "host": result}
 
 
 def beside(device, generator, rate, seconds, windows, command):
@@ -84,8 +84,9 @@ def beside(device, generator, rate, seconds, windows, command):
         began, ended = seen["beside"][-1]["window"]
         pushed += sum(began <= at < ended for at in device.pusher.ask("stop")["at"])
         asked += (ended - began) * 1000 / every_ms
-    figures = {side: {key: measure.spread([w[key] for w in all_windows])
-                      for key in ("offered", "goodput", "taken")}
+    figures = {side: {**{key: measure.spread([w[key] for w in all_windows])
+                         for key in ("offered", "goodput", "taken")},
+                      "host": measure.disturbed([w["host"] for w in all_windows])}
                for side, all_windows in seen.items()}
     ratio = {key: figures["beside"][key]["median"] / figures["alone"][key]["median"]
              if figures["alone"][key]["median"] else 0 for key in ("goodput", "taken")}

@@ -1,8 +1,9 @@
 """Result file, Markdown report, plots, and what changed since the last result of such a machine."""
 
 import json
+import re
 
-from . import machine, plots, targets
+from . import machine, matrix, plots, targets
 
 
 def _rate(row):
@@ -18,6 +19,10 @@ def _remarks(row):
     if "failed" in row:
         return "FAILED: " + row["failed"].splitlines()[0]
     words = ["oversubscribed"] if row.get("oversubscribed") else []
+    stolen = row.get("throughput", {}).get("host", {}).get("steal", [])
+    if any(stolen):
+        words.append(f"other guests had the CPUs in {sum(map(bool, stolen))} of {len(stolen)} "
+                     "windows")
     if "throughput" in row:
         limit = row["throughput"]["limit"]
         if "full" in limit:
@@ -42,8 +47,9 @@ def _remarks(row):
     for name in ("flood", "foreign"):
         if name in row:
             f = row[name]
-            words.append(f"goodput {f['beside']['median']:.4f} beside it, "
-                         f"{f['alone']['median']:.4f} alone")
+            words.append(f"goodput {f['beside']['median']:.4f} beside it (bursts full "
+                         f"{f['beside']['full']:.0%}, {f['beside']['refused']:.1%} found the ring "
+                         f"full), {f['alone']['median']:.4f} alone")
     return "; ".join(words)
 
 
@@ -100,17 +106,55 @@ def _table(head, lines):
 
 
 def profiles(result):
-    """Where the cycles of the rows go whose target is short."""
+    """Where the cycles go of what is short: of rows, and of benches without I/O."""
     short = {t["name"] for t in result["targets"] if not t.get("pass", True)}
     text = ""
     for name, links in targets.PAIRS.items():
+        ours = [names[0] for names in links.values()]
         for row in result["rows"]:
-            ours = [names[0] for names in links.values()]
             if name in short and row.get("profile") and row["name"] in ours:
-                text += (f"## Where the cycles of {row['name']} go\n\nTarget {name} is short; "
-                         "`perf` of the worker.\n\n" + _table(["share", "symbol"], [
-                             (f"{share:.1%}", f"`{symbol}`") for share, symbol in row["profile"]]))
+                text += _profile_table(f"row {row['name']}", [name], row["profile"])
+    for row in result["rows"]:
+        of = [name for name in short if targets.PROFILED.get(name) == row["name"]]
+        if of and row.get("profile"):
+            text += _profile_table(f"row {row['name']}", of, row["profile"])
+    # One section may show why several targets are short.
+    of_section = {}
+    for name, picture in result.get("profiles", {}).items():
+        of_section.setdefault(picture["section"], ([], picture))[0].append(name)
+    for section, (names, picture) in of_section.items():
+        text += _profile_table(f"{section}, no I/O", names, picture)
     return text
+
+
+MODE = re.compile(r"^(\S+)\s+([\d.]+) cycles per packet$", re.M)
+
+
+def coverage(result):
+    """[(factor, value, figure or why there is none)]: the whole matrix."""
+    rows = {row["name"]: row for row in result["rows"]}
+    without_io = {name: f"{float(cycles):.0f} cycles" for name, cycles in
+                  MODE.findall(result["in_process"].get("pipeline", ""))}
+    without_io.update({t["name"]: f"{t['measured']:.2f}" for t in result["targets"]
+                       if "measured" in t})
+    for factor, values in matrix.FACTORS.items():
+        for value, name in values.items():
+            if name in matrix.WITHOUT_IO:
+                yield factor, value, without_io.get(name, "not in this run")
+            elif name in rows:
+                row = rows[name]
+                yield factor, value, (f"{_rate(row)} Mpps" if _rate(row) else _remarks(row))
+
+
+def _profile_table(what, names, picture):
+    each, unit = picture.get("each", 0), picture.get("unit", "")
+    remark = (f" {picture['idle']:.0%} of the samples, empty polls, are left out."
+              if "idle" in picture else "")
+    lines = [(f"{share:.1%}", f"{share * each:.1f}" if each else "", f"`{symbol}`")
+             for share, symbol in picture["symbols"]]
+    return (f"## Where the cycles of {what} go\n\nShort: {', '.join(names)}."
+            + (f" {each:.0f} {unit} each." if each else "") + remark + "\n\n"
+            + _table(["share", unit if each else "", "symbol"], lines))
 
 
 def markdown(result, old, pictures):
@@ -129,6 +173,8 @@ def markdown(result, old, pictures):
     text += "```\n\n" + profiles(result) + "## Rows\n\n" + _table(
         ["row", "device", "link", "Mpps", "remarks"],
         [(r["name"], r["dut"], r["link"], _rate(r), _remarks(r)) for r in result["rows"]])
+    if result["run"] == "full":
+        text += "## Matrix\n\n" + _table(["factor", "value", "figure"], coverage(result))
     if old:
         text += f"## Since {old[0].name}\n\n" + _table(["row", "now", "before", "change"],
             [(n, f"{a:.2f}", f"{b:.2f}", v) for n, a, b, v in changes(result, old[1])])

@@ -1,10 +1,13 @@
 """Tests of the parts that compute: python3 -m harness.selftest, in bench/."""
 
+import json
+import threading
 import unittest
+import urllib.request
 from unittest import mock
 
-from . import (cluster, in_process, machine, matrix, measure, profile, pushing, report, session,
-               stateful, targets)
+from . import (cluster, in_process, kube_proxy, machine, matrix, measure, profile, pushing, report,
+               session, stateful, targets)
 
 
 class FakeGenerator:
@@ -85,6 +88,29 @@ class Latency(unittest.TestCase):
     def test_of_a_device_that_loses_everything_is_an_error(self):
         with self.assertRaises(RuntimeError):
             measure.latency(FakeGenerator(0), 1, 1, 1)
+
+
+    def test_is_told_beside_that_of_devices_that_do_less(self):
+        result = result_with(1)
+        found = {"p99": 30, "host": {"held": [0.01, 0.03, 0.02]}}
+        shares = ("10", "50", "90")
+        result["rows"][0]["latency"] = dict.fromkeys(shares, found)
+        result["rows"].append({**matrix.row("probe", "probe"), "oversubscribed": False,
+                               "latency": dict.fromkeys(shares, {"p99": 28})})
+        [target] = [t for t in targets.reached(result) if t["name"] == "latency_p99_us_at_10"]
+        self.assertEqual(target["measured"], 30)
+        self.assertIn("at the same rate probe 28 us", target["proof"])
+        self.assertIn("away for 2.0%", target["proof"])
+
+    def test_of_a_window_the_host_disturbed_is_told_and_kept(self):
+        quiet = {"received": 1, "latency_us": {"p50": 5}, "steal": {"device": 0, "generator": 0},
+                 "held": 0}
+        disturbed = {**quiet, "latency_us": {"p50": 500}, "steal": {"device": 3, "generator": 1}}
+        generator = mock.Mock(load=mock.Mock(side_effect=[quiet, disturbed, quiet]))
+        found = measure.latency(generator, 1, 1, 3)
+        self.assertEqual(found["p50"], 5)
+        self.assertEqual([w["p50"] for w in found["windows"]], [5, 500, 5])
+        self.assertEqual(found["host"]["steal"], [0, 4, 0])
 
 
 class Limit(unittest.TestCase):
@@ -243,6 +269,36 @@ class Pushes(unittest.TestCase):
         self.assertEqual((found["pushed"], found["asked"], found["late"]), (4, 20, True))
 
 
+class FakeFlooded:
+    """A device and its generator at once: it passes 1,000 frames a second, its ring refuses more."""
+
+    def __init__(self):
+        self.total = {"poll_total": 0, "rx_full_bursts": 0, "unchanged": 7}
+
+    def counters(self):
+        return dict(self.total)
+
+    def load(self, seconds, rate, fresh=0):
+        sent, lost = int(rate * (1 - fresh)), max(0, rate - 1000)
+        self.total["poll_total"] += 100
+        self.total["rx_full_bursts"] += 100 if lost else 0
+        return {"seconds": 1, "offered": sent, "received": sent - lost, "refused": lost,
+                "fresh_sent": 0, "fresh_received": 0, "skipped": rate // 10}
+
+
+class Goodput(unittest.TestCase):
+    def test_beside_a_flood_tells_a_worker_that_does_not_keep_up(self):
+        fake = FakeFlooded()
+        found = measure.goodput_beside(fake, fake, 1, 3, {"rate": 1000},
+                                       {"rate": 1100, "fresh": 0.5})
+        self.assertAlmostEqual(found["ratio"], 1 - 100 / 550)
+        self.assertAlmostEqual(found["beside"]["refused"], 100 / 550)
+        self.assertEqual((found["alone"]["full"], found["beside"]["full"]), (0, 1))
+        self.assertAlmostEqual(found["beside"]["skipped"], 0.1)
+        self.assertEqual(found["device"], {"poll_total": 300, "rx_full_bursts": 300})
+        self.assertIn("bursts full 100%", targets._flood(found)["proof"])
+
+
 class InProcess(unittest.TestCase):
     def test_that_takes_too_long_is_ended_and_has_failed(self):
         with mock.patch.object(in_process, "commands", lambda *_: {"start": ["sleep", "60"]}), \
@@ -252,16 +308,50 @@ class InProcess(unittest.TestCase):
 
 
 class Profile(unittest.TestCase):
+    TEXT = "   120  librte_net_memif.so  [.] eth_memif_rx\n" \
+           "   300  sluiced              [.] run<a, b<d>>(c&)\n" \
+           "    10  [kernel.kallsyms]    [k] irq\n" \
+           "     7  librte_hash.so.23.0  [.] 0x0000000000005457\n" \
+           "     3  librte_hash.so.23.0  [.] 0x0000000000004768\n" \
+           "   900  sluice-bench         [.] sluice::bench::Ring::put\n"
+    COUNTS = {"run(c&)": 300, "eth_memif_rx": 120, "irq (kernel)": 10,
+              "librte_hash.so.23.0, not named": 10}
+
+    def test_counts_what_is_not_the_benchs_own_a_library_without_names_as_one(self):
+        self.assertEqual(profile.counts_of(self.TEXT), self.COUNTS)
+
     def test_is_of_the_symbols_with_the_most_samples(self):
-        text = "    12.50%  [.] eth_memif_rx\n    30.00%  [.] run<a, b<d>>(c&)\n" \
-               "     1.00%  [k] irq\n"
-        self.assertEqual(profile.symbols_of(text), [(0.3, "run(c&)"), (0.125, "eth_memif_rx"),
-                                                    (0.01, "irq")])
+        self.assertEqual(profile.shares_of({"a": 1, "b": 3, "c": 0}), [(0.75, "b"), (0.25, "a")])
+
+    def test_is_without_empty_polls(self):
+        rest = {"run": 300, "clock": 100, "rare": 1}
+        loaded = {"run": 900, "clock": 100, "rx": 1000}  # of which 400 are what rest is made of
+        idle = profile.idle_share(loaded, rest)
+        self.assertAlmostEqual(idle, 0.2, delta=0.01)
+        left = profile.without(loaded, rest, idle)
+        self.assertAlmostEqual(left["run"], 600, delta=5)
+        self.assertEqual(left["rx"], 1000)
+        self.assertLess(left.get("clock", 0), 1)
+
+    def test_without_one_at_rest_keeps_everything(self):
+        self.assertEqual(profile.idle_share({"rx": 100}, {}), 0)
+        self.assertEqual(profile.without({"rx": 100}, {}, 0), {"rx": 100})
+
+    def test_has_a_section_of_each_target_that_the_pipeline_bench_measures(self):
+        for name, (_, _, _, command) in targets.TARGETS.items():
+            if "bench/pipeline" in command:
+                self.assertIsNotNone(in_process.section_of(name, False), name)
+
+    def test_of_a_bench_is_in_the_report_with_what_it_takes_of_each_packet(self):
+        result = {**result_with(1), "targets": [], "profiles": {
+            "nat4_64k": {"section": "nat4_64k", "each": 200, "unit": "cycles",
+                         "symbols": [(0.25, "worst")]}}}
+        self.assertIn("| 25.0% | 50.0 | `worst` |", report.profiles(result))
 
     def test_is_in_the_report_of_a_target_that_is_short(self):
         for rate, shown in ((0.5, True), (0.9, False)):
             result = Targets.beside_a_peer(rate)
-            result["rows"][0]["profile"] = [(0.3, "worst")]
+            result["rows"][0]["profile"] = {"symbols": [(0.3, "worst")], "idle": 0}
             result["targets"] = targets.reached(result)
             self.assertEqual("worst" in report.profiles(result), shown)
 
@@ -273,6 +363,21 @@ class Rows(unittest.TestCase):
             for rows in links.values():
                 self.assertLessEqual(set(rows), names)
         self.assertLessEqual({"flood", "pushes", "foreign"}, names)
+
+
+    def test_cover_every_value_of_every_factor_or_say_why_not(self):
+        names = {row["name"] for row in matrix.ROWS["full"]()}
+        for factor, values in matrix.FACTORS.items():
+            for value, name in values.items():
+                self.assertTrue(name in names or name in matrix.WITHOUT_IO, f"{factor} {value}")
+        result = {**result_with(2), "targets": [], "in_process": {
+            "pipeline": "handed25%_4        396.9 cycles per packet\n"}}
+        result["rows"].append({**matrix.row("workers-2"), "not_measured": "one queue"})
+        found = {(factor, value): figure for factor, value, figure in report.coverage(result)}
+        self.assertEqual(found["handed over", "25 %"], "397 cycles")
+        self.assertEqual(found["handed over", "50 %"], "not in this run")
+        self.assertEqual(found["flows", "64 k"], "2.00 +-1 % Mpps")
+        self.assertIn("one queue", found["workers", "2"])
 
 
 class Memory(unittest.TestCase):
@@ -294,6 +399,36 @@ class Connections(unittest.TestCase):
 
     def test_without_an_error_have_none(self):
         self.assertEqual(stateful.errors_of("Requests/sec:  41421.15\n"), {})
+
+
+class KubeProxy(unittest.TestCase):
+    OBJECTS = [{"kind": "Service", "metadata": {"name": "s0"}},
+               {"kind": "Node", "metadata": {"name": "bench"}}]
+
+    def test_is_given_lists_nodes_and_watches_in_which_nothing_happens(self):
+        services = "/api/v1/services"
+        status, body, watch = kube_proxy.answer(self.OBJECTS, services + "?limit=500")
+        self.assertEqual((status, body["kind"], len(body["items"]), watch),
+                         (200, "ServiceList", 1, False))
+        self.assertEqual(kube_proxy.answer(self.OBJECTS, services + "?watch=true"),
+                         (200, None, True))
+        self.assertEqual(kube_proxy.answer(self.OBJECTS, "/api/v1/nodes/bench")[1],
+                         self.OBJECTS[1])
+        for target, code in (("/api/v1/nodes/other", 404), ("/api/v1/pods", 404),
+                             (services + "?watch=1&sendInitialEvents=true", 422)):
+            self.assertEqual(kube_proxy.answer(self.OBJECTS, target)[0], code)
+
+    def test_is_served_over_http(self):
+        with kube_proxy.server_of(self.OBJECTS) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            url = f"http://127.0.0.1:{server.server_address[1]}/api/v1/services"
+            with urllib.request.urlopen(url, timeout=10) as answered:
+                self.assertEqual(json.load(answered)["kind"], "ServiceList")
+            server.shutdown()
+
+    def test_that_is_not_here_is_a_row_that_says_so(self):
+        with mock.patch.dict("os.environ", {"KUBE_PROXY": "no-such-program"}):
+            self.assertIn("KUBE_PROXY", kube_proxy.missing("nftables"))
 
 
 class Names(unittest.TestCase):

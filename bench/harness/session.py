@@ -6,17 +6,17 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import tempfile
 import time
 
-from . import (dut, generators, in_process, machine, matrix, measure, pktgen, profile, pushing,
-               report, stateful, targets)
+from . import (dut, generators, in_process, kube_proxy, machine, matrix, measure, pktgen, profile,
+               pushing, report, stateful, targets)
 
 TRIAL = 0.1         # seconds of a trial of a search
 FLOW_TIMEOUT = 1.2  # after which a first packet without another is forgotten (dut.py), and a little
 # seconds and number of the windows of a figure
 WINDOWS = {"quick": (0.5, 5), "full": (0.8, 7), "smoke": (0.3, 1)}
+MATRIX_WINDOWS = (0.5, 5)  # of rows of --full that no target is of
 # Seconds after which no row begins: a slow machine still has its report in bounded time.
 ROWS_END = {"quick": 240, "full": 1500, "smoke": 60}
 
@@ -34,6 +34,7 @@ class Session:
         self.seconds, self.windows = chosen.windows or WINDOWS[chosen.kind]
         self.rows_end = time.monotonic() + ROWS_END[chosen.kind]
         self.rows = []
+        self.ndr = {}  # no-drop rates by row
 
     def say(self, text):
         print(text, flush=True)
@@ -55,6 +56,9 @@ class Session:
             return dut.Testpmd(link, folder, core, name.split("-")[1], huge)
         if name == "probe":
             return dut.Probe(link, folder, core, point, self.binaries, huge)
+        if name.startswith("kube-proxy-"):
+            return kube_proxy.KubeProxy(link, folder, core, point, self.binaries,
+                                        name.rsplit("-", 1)[1])
         if name.startswith("kernel-"):
             return dut.Kernel(link, folder, core, point, self.binaries, *name.split("-")[1:])
         if name == "command":
@@ -70,8 +74,9 @@ class Session:
             return "dpdk-testpmd is not found"
         if row["generator"] == "pktgen" and not pktgen.found():
             return "pktgen is not found (PKTGEN names its binary)"
+        if name.startswith("kube-proxy-") and kube_proxy.missing(name.rsplit("-", 1)[1]):
+            return kube_proxy.missing(name.rsplit("-", 1)[1])
         if row["point"]["workers"] > 1:
-            # A queue that the peer does not have is queue 0's memory to net_memif.
             return ("the generator has one queue; two workers are measured without I/O, "
                     "bench/pipeline --modes")
         if not self.pages.enough and row["link"] in ("memif-zero-copy", "vhost"):
@@ -82,9 +87,9 @@ class Session:
         """Why a point does not fit the memory, or None."""
         if point["flows"] <= 1_000_000:
             return None
-        # Tables of both families (dut.py asks for a third more than the flows), and images of the
-        # frames, twice 64 or 128 bytes.
-        tables = point["flows"] * 700 >> 20
+        # Tables of both families (192 and 320 bytes a connection), and images of the frames, twice 64
+        # or 128 bytes.
+        tables = dut.connections_of(point) * 512 >> 20
         images = point["flows"] * (150 if point["family"] == 4 else 300) >> 20
         ordinary = machine.available_mib() * 0.8
         if self.pages.enough and tables > self.pages.mib:
@@ -102,6 +107,7 @@ class Session:
         row["oversubscribed"] = pollers > len(machine.cpus())
         folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-bench-"))
         before = machine.steal_ticks()
+        self.pages.refill()
         try:
             with self.make_dut(row, folder) as device:
                 row["device"] = device.name
@@ -110,8 +116,8 @@ class Session:
                     row["opened"] = generator.opened
                     for what in row["measures"]:
                         getattr(self, "_" + what)(row, device, generator)
-        except (RuntimeError, OSError, subprocess.SubprocessError) as error:
-            row["failed"] = str(error).strip()
+        except Exception as error:  # whatever it is: the other rows have taken half an hour
+            row["failed"] = f"{type(error).__name__}: {str(error).strip()}"
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         after = machine.steal_ticks()
@@ -129,18 +135,24 @@ class Session:
         return own()
 
     def _throughput(self, row, device, generator):
-        row["throughput"] = measure.throughput(device, generator, self.seconds, self.windows)
+        seconds, windows = self.seconds, self.windows
+        if self.chosen.kind == "full" and not self.chosen.windows and not row["pair"]:
+            seconds, windows = MATRIX_WINDOWS
+        row["throughput"] = measure.throughput(device, generator, seconds, windows)
 
     def _search(self, row, device, generator):
         most = row["throughput"]["median"] * 1.1
         row["search"] = measure.search(generator, most, min(TRIAL, self.seconds))
+        self.ndr[row["name"]] = row["search"]["ndr"]
 
     def _latency(self, row, device, generator):
-        if row["search"]["ndr"] <= 0:  # a frame was lost at every rate: a part of nothing
+        """At parts of the row's own no-drop rate, or of that of the row its pair is named after."""
+        ndr = row["search"]["ndr"] if "search" in row else self.ndr.get(row["pair"], 0)
+        if ndr <= 0:  # a frame was lost at every rate: a part of nothing
             return
         row["latency"] = {
-            share: measure.latency(generator, row["search"]["ndr"] * int(share) / 100,
-                                   self.seconds, min(3, self.windows))
+            share: measure.latency(generator, ndr * int(share) / 100, self.seconds,
+                                   min(3, self.windows))
             for share in ("10", "50", "90")}
 
     def _creation(self, row, device, generator):
@@ -163,14 +175,10 @@ class Session:
         if creation <= 0:
             raise RuntimeError("no rate of new flows without loss: nothing to flood with")
         total = established + 4 * creation
-        alone = measure.goodput(generator, established, self.seconds, self.windows)
-        before = device.counters()
-        beside = measure.goodput(generator, total, self.seconds, self.windows,
-                                 fresh=4 * creation / total)
-        grown = {key: value - before.get(key, 0) for key, value in device.counters().items()}
-        row["flood"] = {"device": {key: value for key, value in grown.items() if value},
-                        "alone": alone, "beside": beside, "creation_millions": creation,
-                        "ratio": beside["median"] / alone["median"] if alone["median"] else 0}
+        flood = {"rate": int(total * 1e6), "fresh": 4 * creation / total}
+        row["flood"] = {"creation_millions": creation, **measure.goodput_beside(
+            device, generator, self.seconds, self.windows, {"rate": int(established * 1e6)}, flood)}
+        row["profile"] = profile.of_pollers(device, generator, **flood)
 
     def _pushes(self, row, device, generator):
         """At nine tenths of the no-drop rate, with and without a control plane that pushes."""
@@ -188,10 +196,10 @@ class Session:
 
     def _foreign(self, row, device, generator):
         share = row["point"]["foreign"]
-        rate = row["throughput"]["median"] / 2
-        row["foreign"] = {"alone": measure.goodput(generator, rate, self.seconds, self.windows),
-                          "beside": measure.goodput(generator, rate / (1 - share), self.seconds,
-                                                    self.windows, foreign=share)}
+        rate = row["throughput"]["median"] / 2 * 1e6
+        row["foreign"] = measure.goodput_beside(
+            device, generator, self.seconds, self.windows, {"rate": int(rate)},
+            {"rate": int(rate / (1 - share)), "foreign": share})
 
     # ---- all
 
@@ -232,7 +240,7 @@ class Session:
 
 def hugepages_mib(kind):
     """What the largest row of a run takes: tables of sluiced, packets of both."""
-    return {"quick": 2600, "full": 12_000, "smoke": 0}[kind]
+    return {"quick": 2600, "full": 8_800, "smoke": 0}[kind]
 
 
 def run(chosen, binaries):
@@ -266,6 +274,10 @@ def run(chosen, binaries):
               "rows": session.rows, "in_process": inside, "stateful": connections}
     result["targets"] = targets.reached(result)
     result["floors"] = targets.floors(result)
+    if inside:
+        short = [t["name"] for t in result["targets"] if not t.get("pass", True)]
+        result["profiles"] = in_process.profiles(shorter, short, binaries, session.dut_core,
+                                                 session.say, not chosen.no_hugepages)
     for line in [*map(targets.line, result["targets"]), *map(targets.floor_line, result["floors"])]:
         session.say(line)
     for path in report.write(result, pathlib.Path(chosen.out)):

@@ -1,5 +1,7 @@
 """The targets of the design: each is on a line of every run, measured, or not measured and why."""
 
+import statistics
+
 # name: (wanted, goal, whether more is better, the command that measures it apart from bench/run)
 _PIPELINE = "bench/pipeline --modes --new-flow-seconds 60"
 _START = "sluice-bench-start --connections 16000000 --hugepages"
@@ -44,6 +46,10 @@ PAIRS = {
     "memif_1m/macswap": {"memif": ("flows-1m", "macswap-1m", "probe-1m"),
                          "memif-zero-copy": ("flows-1m-zero-copy", "macswap-1m-zero-copy",
                                              "probe-1m-zero-copy")}}
+# Devices that do less: what their latency is, link, generator and machine make.
+LATENCY_FLOORS = ("macswap", "probe")
+# The row whose profile shows why a target is short, beside those of PAIRS.
+PROFILED = {"flood_goodput": "flood"}
 
 
 class Missing(Exception):
@@ -96,8 +102,22 @@ def _best_pair(rows, name):
 def _latency(rows, name, isolated):
     share = name.rsplit("_", 1)[1]
     percentiles = _row(rows, "base", "latency")["latency"][share]
-    return {"measured": percentiles["p99"],
-            "proof": "isolated core" if isolated else "core not isolated"}
+    proof = ["isolated core" if isolated else "core not isolated"]
+    floors = [f"{name} {rows[name]['latency'][share]['p99']:.0f} us" for name in LATENCY_FLOORS
+              if "latency" in rows.get(name, {})]
+    if floors:
+        proof.append(f"at the same rate {', '.join(floors)}")
+    held = [share for share in percentiles.get("host", {}).get("held", []) if share is not None]
+    if held:
+        proof.append(f"the generator's CPU was away for {statistics.median(held):.1%} of the time")
+    return {"measured": percentiles["p99"], "proof": "; ".join(proof)}
+
+
+def _flood(found):
+    """What shows whose fault a loss is: a worker that keeps up finds bursts that are not full."""
+    beside = found["beside"]
+    return {"measured": found["ratio"], "proof": f"bursts full {beside['full']:.0%}, ring full for "
+            f"{beside['refused']:.1%}, generator held up for {beside['skipped']:.1%}"}
 
 
 def _pushes(rows, name, cpus):
@@ -120,7 +140,7 @@ def _of_rows(result, name):
     if name.startswith("latency"):
         return _latency(rows, name, bool(result["machine"]["isolated"]))
     if name == "flood_goodput":
-        return {"measured": _row(rows, "flood", "flood")["flood"]["ratio"], "proof": ""}
+        return _flood(_row(rows, "flood", "flood")["flood"])
     if name in ("changes_10ms_goodput", "snapshots_1s_goodput"):
         return _pushes(rows, name, result["machine"]["cpus"])
     return None

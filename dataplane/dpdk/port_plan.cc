@@ -23,6 +23,30 @@ bool shares_memory(const std::string& vdev) {
          vdev.rfind("net_virtio_user", 0) == 0;
 }
 
+/// A memif client says how many queues a link has. net_memif as server neither tells its
+/// application nor stops it from polling others: to it they are the memory of queue 0.
+/// (DPDK 22.11, drivers/net/memif: memif_connect(), eth_memif_rx())
+bool trusts_its_peer(const std::string& vdev, std::uint32_t queues) {
+  return queues > 1 && vdev.rfind("net_memif", 0) == 0 &&
+         (vdev.find("role=server") != std::string::npos ||
+          vdev.find("role=master") != std::string::npos);
+}
+
+core::Result<PortPlan> plan_vdev(PortPlan plan) {
+  const std::string& target = plan.settings.target;
+  if (trusts_its_peer(target, plan.queues)) {
+    return tl::make_unexpected(core::Error{
+        "port " + plan.settings.name + ": net_memif as server does not learn how many queues its "
+        "client has, and damages frames when it has fewer than " + std::to_string(plan.queues) +
+        "; be the client (role=client), or use one worker"});
+  }
+  // The tap driver hands on what the kernel sends, unfinished checksums included.
+  plan.kernel_fed = target.rfind("net_tap", 0) == 0 || target.rfind("net_af_", 0) == 0;
+  plan.shares_memory = shares_memory(target);
+  plan.devices = {target};
+  return plan;
+}
+
 core::Result<PortPlan> plan_interface(PortPlan plan, std::uint32_t workers,
                                       std::uint32_t& numbers) {
   const std::string port = "port " + plan.settings.name + ": ";
@@ -83,12 +107,7 @@ core::Result<PortPlan> plan_port(const PortSettings& settings, std::uint32_t wor
       plan.devices = {settings.target};
       return plan;
     case DeviceKind::kVdev:
-      // The tap driver hands on what the kernel sends, unfinished checksums included.
-      plan.kernel_fed = settings.target.rfind("net_tap", 0) == 0 ||
-                        settings.target.rfind("net_af_", 0) == 0;
-      plan.shares_memory = shares_memory(settings.target);
-      plan.devices = {settings.target};
-      return plan;
+      return plan_vdev(std::move(plan));
     case DeviceKind::kAfXdp:
     case DeviceKind::kAfPacket:
     case DeviceKind::kAuto:

@@ -48,6 +48,31 @@ TEST(PlanPort, RefusesMoreWorkersThanQueues) {
   EXPECT_EQ(plan.error().message, "port net0: 3 workers need as many queues, it has 2");
 }
 
+// Frames of a client with one queue came back damaged.
+TEST(PlanPort, RefusesAMemifServerWithSeveralQueues) {
+  const PortSettings server = port(DeviceKind::kVdev, "net_memif0,role=server,socket=/run/m");
+  PortSettings two_queues = server;
+  two_queues.queues = 2;
+  std::uint32_t numbers = 0;
+
+  const auto two_workers = plan_port(server, 2, numbers);
+
+  ASSERT_FALSE(two_workers);
+  EXPECT_EQ(two_workers.error().message,
+            "port net0: net_memif as server does not learn how many queues its client has, and "
+            "damages frames when it has fewer than 2; be the client (role=client), or use one "
+            "worker");
+  EXPECT_FALSE(plan_port(two_queues, 1, numbers));
+  EXPECT_TRUE(plan_port(server, 1, numbers));
+}
+
+TEST(PlanPort, TakesAMemifClientWithSeveralQueuesBecauseTheServerRefusesFewer) {
+  std::uint32_t numbers = 0;
+
+  EXPECT_TRUE(plan_port(port(DeviceKind::kVdev, "net_memif0,role=client"), 2, numbers));
+  EXPECT_TRUE(plan_port(port(DeviceKind::kVdev, "net_memif0"), 2, numbers));
+}
+
 TEST(PlanPort, KnowsWhichVdevsAKernelFeeds) {
   std::uint32_t numbers = 0;
 
