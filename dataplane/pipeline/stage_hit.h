@@ -3,9 +3,8 @@
 // Stage: packets of a known connection that are more than plain: another state, a changed table, a
 // next hop to be found, TTL or size at their limit. Included by worker.h.
 //
-// An entry is judged again when its epoch is not the tables' and something of its Service, or the
-// routes, changed since (departures.h). Established TCP keeps its backend
-// (M-8) whatever left; a UDP flow moves when its endpoint no longer serves and another does (CT-2
+// An entry is judged again when its epoch is not the tables' and its endpoint left since, or the
+// routes changed (departures.h). Established TCP keeps its backend (M-8) whatever left; a UDP flow moves when its endpoint no longer serves and another does (CT-2
 // to CT-4); a SYN never goes to an endpoint that left (F13). Flows of a Service that left go on
 // until they end or idle out.
 
@@ -42,10 +41,12 @@ template <class F>
 auto Worker<Io, I4, I6, C>::judge_destination(core::EntryIndex at, core::Direction d) noexcept
     -> Judgement {
   auto& entry = conns<F>().entry(at);
-  // Routes may have changed, or an index have gone to another address: whatever becomes of the
-  // flow, its next packet looks for its next hop anew.
-  entry.to_backend = NextHopIndex::kNone;
-  entry.to_client = NextHopIndex::kNone;
+  if (departures_->ways_since(entry.epoch)) {
+    // Routes may have changed, or an index have gone to another address: whatever becomes of the
+    // flow, its next packet looks for its next hop anew.
+    entry.to_backend = NextHopIndex::kNone;
+    entry.to_client = NextHopIndex::kNone;
+  }
   const core::ServicePort* service = tables_->table->service(entry.service);
   const core::IpAddress backend = core::backend_of(entry);
   const std::uint16_t port = core::backend_port_of(entry).host();

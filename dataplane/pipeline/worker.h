@@ -180,7 +180,7 @@ class Worker {
     if (entry.epoch == epoch_) [[likely]] {
       return true;
     }
-    if (departures_->since(entry.service, entry.epoch)) {
+    if (departures_->since(entry.service, entry.endpoint, entry.epoch)) {
       return false;
     }
     entry.epoch = epoch_;
