@@ -8,8 +8,8 @@
 
 namespace sluice::pipeline {
 
-/// In which epoch destinations left, by Service and by endpoint. An entry judged since then need not
-/// be judged again, so that a change costs the flows of what did not leave a compare or two: they
+/// In which epoch destinations left, by Service and by endpoint. An entry judged since then need
+/// not be judged again, so that a change costs the flows of what did not leave a compare or two: they
 /// are most flows of the Service that changed, too. Services share places, and so do endpoints; one
 /// that shares both with what left is judged once more than needed.
 /// Thread: the publisher's until it is in a view, any afterwards.

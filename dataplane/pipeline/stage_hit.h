@@ -4,9 +4,9 @@
 // next hop to be found, TTL or size at their limit. Included by worker.h.
 //
 // An entry is judged again when its epoch is not the tables' and its endpoint left since, or the
-// routes changed (departures.h). Established TCP keeps its backend (M-8) whatever left; a UDP flow moves when its endpoint no longer serves and another does (CT-2
-// to CT-4); a SYN never goes to an endpoint that left (F13). Flows of a Service that left go on
-// until they end or idle out.
+// routes changed (departures.h). Established TCP keeps its backend (M-8) whatever left; a UDP flow
+// moves when its endpoint no longer serves and another does (CT-2 to CT-4); a SYN never goes to an
+// endpoint that left (F13). Flows of a Service that left go on until they end or idle out.
 
 #include "dataplane/pipeline/worker.h"
 

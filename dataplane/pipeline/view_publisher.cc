@@ -174,7 +174,8 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
   Draining left;
   left.slot = slot;
   for (const core::Endpoint& e : before->endpoints) {
-    const core::Endpoint* now = after == nullptr ? nullptr : after->find_endpoint(e.address, e.port);
+    const core::Endpoint* now =
+        after == nullptr ? nullptr : after->find_endpoint(e.address, e.port);
     if (now == nullptr || now->id != e.id || now->serving < e.serving) {
       left_.emplace_back(slot, e.id);
     }
