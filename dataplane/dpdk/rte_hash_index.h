@@ -85,7 +85,8 @@ class RteHashIndex {
   }
 
   bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept {
-    return rte_hash_lookup_with_hash_data(hash_.get(), &key, hash, &out.raw) >= 0;
+    return layout_.may_hold(hash) &&
+           rte_hash_lookup_with_hash_data(hash_.get(), &key, hash, &out.raw) >= 0;
   }
 
   /// Asks for the two buckets a key of this hash can be in.

@@ -1,5 +1,10 @@
 #pragma once
 
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -24,7 +29,7 @@ namespace sluice::dpdk {
 //
 // None of that is promised by rte_hash. find_layout() tries it on the empty table with two keys; a
 // table that does not behave so gets no layout: nothing is prefetched then and every key is added
-// by its own hash. What it cannot try is only ever used as a hint.
+// by its own hash. What it cannot try (where the next slots come from) is used as a hint alone.
 
 /// 8 keys of an rte_hash: 16 bits of their hashes, and the slots they lie in.
 struct alignas(64) RteHashBucket {
@@ -34,11 +39,28 @@ struct alignas(64) RteHashBucket {
   std::byte rest[16];
 
   [[nodiscard, gnu::always_inline]] std::uint32_t free() const noexcept {
+#ifdef __AVX2__
+    const __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(slots));
+    const __m256i none = _mm256_cmpeq_epi32(all, _mm256_setzero_si256());
+    const int places = _mm256_movemask_ps(_mm256_castsi256_ps(none));
+    return static_cast<std::uint32_t>(std::popcount(static_cast<unsigned>(places)));
+#else
     std::uint32_t n = 0;
     for (const std::uint32_t slot : slots) {
       n += slot == 0 ? 1 : 0;
     }
     return n;
+#endif
+  }
+  /// Of a key whose hash begins so; also where one has been.
+  [[nodiscard, gnu::always_inline]] bool has(std::uint16_t signature) const noexcept {
+    using Eight [[gnu::vector_size(16)]] = std::uint16_t;
+    Eight all;
+    std::memcpy(&all, signatures, sizeof all);
+    const auto equal = all == signature;
+    std::uint64_t halves[2];
+    std::memcpy(halves, &equal, sizeof halves);
+    return (halves[0] | halves[1]) != 0;
   }
 };
 static_assert(sizeof(RteHashBucket) == 64);
@@ -62,6 +84,14 @@ class RteHashLayout {
   [[gnu::always_inline]] void prefetch(std::uint32_t hash) const noexcept {
     __builtin_prefetch(buckets_ + first(hash));
     __builtin_prefetch(buckets_ + second(hash));
+  }
+
+  /// False: no key of this hash is in the table. It is asked about new keys, which are not, and a
+  /// lookup of rte_hash takes ten times as long to say so.
+  [[nodiscard, gnu::always_inline]] bool may_hold(std::uint32_t hash) const noexcept {
+    const auto signature = static_cast<std::uint16_t>(hash >> 16);
+    return buckets_ == nullptr || buckets_[first(hash)].has(signature) ||
+           buckets_[second(hash)].has(signature);
   }
 
   /// The hash to add a new key by: its own as long as its first bucket has room to spare, so that
