@@ -97,7 +97,7 @@ void Worker<Io, I4, I6, C>::advance(core::EntryIndex at, core::Direction d,
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 void Worker<Io, I4, I6, C>::forward_by_entry(std::uint32_t i, core::EntryIndex at,
-                                             core::Direction d) noexcept {
+                                             core::Direction d, bool opens) noexcept {
   auto& table = conns<F>();
   auto& entry = table.entry(at);
   if (!core::sees_replies(entry.mode)) {
@@ -134,7 +134,10 @@ void Worker<Io, I4, I6, C>::forward_by_entry(std::uint32_t i, core::EntryIndex a
     drop(p, Counter::kFragmentNoFlow);
     return;
   }
-  advance<F>(at, d, f.tcp_flags);
+  constexpr std::uint8_t kEnding = core::kTcpFin | core::kTcpRst;
+  if (!opens || f.protocol == core::kIpProtoSctp || (f.tcp_flags & kEnding) != 0) {
+    advance<F>(at, d, f.tcp_flags);
+  }  // else its state and time are those of the packet that opened it: this one
   if (reachable) {
     put_on_wire(p, word);
   } else {
