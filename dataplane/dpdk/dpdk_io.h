@@ -206,11 +206,23 @@ class DpdkIo {
     ++unsent_;
   }
 
+  /// Many drivers give 32 frames at most, however many they are asked for. Whoever took that for
+  /// all there is would never see that a queue is full.
+  static std::size_t ask(const QueueRef& queue, rte_mbuf** frames, std::size_t most) noexcept {
+    constexpr std::size_t kDriversBurst = 32;
+    std::size_t got = 0;
+    std::size_t more = kDriversBurst;
+    while (more == kDriversBurst && got < most) {
+      more = rte_eth_rx_burst(queue.device, queue.queue, frames + got,
+                              static_cast<std::uint16_t>(most - got));
+      got += more;
+    }
+    return got;
+  }
+
   std::size_t receive_queue(const RxQueue& queue, pipeline::Packet* out, std::size_t n) noexcept {
     std::array<rte_mbuf*, pipeline::kBurst> frames;
-    const std::size_t most = n < frames.size() ? n : frames.size();
-    const std::size_t got = rte_eth_rx_burst(queue.ref.device, queue.ref.queue, frames.data(),
-                                             static_cast<std::uint16_t>(most));
+    const std::size_t got = ask(queue.ref, frames.data(), n < frames.size() ? n : frames.size());
     for (std::size_t i = 0; i < got; ++i) {
       rte_prefetch0(rte_pktmbuf_mtod(frames[i], void*));
     }

@@ -1,11 +1,8 @@
 #include "dataplane/dpdk/rte_hash_index.h"
 
-#include <cstring>
-
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_malloc.h>
-#include <rte_memory.h>
 
 namespace sluice::dpdk {
 namespace {
@@ -57,30 +54,6 @@ core::Result<RteHashPtr> make_rte_hash(const MemoryRequest& request, std::uint32
     return tl::unexpected(too_little(request, "connection index", bytes));
   }
   return hash;
-}
-
-const void* find_buckets(const rte_hash* hash, std::uint32_t slots) noexcept {
-  const std::size_t wanted = std::size_t{slots} * 8;
-  constexpr std::size_t kSlack = 256;  // a remainder too small for a block of its own
-  std::size_t size = 0;
-  if (rte_malloc_validate(hash, &size) != 0) {
-    return nullptr;
-  }
-  const auto* words = reinterpret_cast<const std::byte*>(hash);
-  for (std::size_t at = 0; at + sizeof(void*) <= size; at += sizeof(void*)) {
-    const void* candidate = nullptr;
-    std::memcpy(&candidate, words + at, sizeof candidate);
-    const bool aligned = reinterpret_cast<std::uintptr_t>(candidate) % 64 == 0;
-    // Only what lies in EAL's memory may be asked about.
-    if (candidate == nullptr || !aligned || rte_mem_virt2memseg(candidate, nullptr) == nullptr) {
-      continue;
-    }
-    std::size_t block = 0;
-    if (rte_malloc_validate(candidate, &block) == 0 && block >= wanted && block < wanted + kSlack) {
-      return candidate;
-    }
-  }
-  return nullptr;
 }
 
 void RteFree::operator()(std::byte* p) const noexcept {

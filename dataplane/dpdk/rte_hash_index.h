@@ -11,6 +11,7 @@
 
 #include "dataplane/core/conn/conn_table.h"
 #include "dataplane/core/sink.h"
+#include "dataplane/dpdk/rte_hash_layout.h"
 
 namespace sluice::dpdk {
 
@@ -24,9 +25,8 @@ namespace sluice::dpdk {
 // A lookup begins with the two candidate buckets, and rte_hash asks for them only when it is called
 // with the whole burst: at millions of flows that wait is the larger part of a packet. prefetch()
 // asks for them as soon as the hash is known, so that they come while the rest of the burst is
-// parsed. rte_hash does not tell where its buckets are; find_buckets() looks in its structure for
-// the pointer to a block of exactly their size. It is a hint alone: if the layout is another, the
-// prefetch is useless and nothing else.
+// parsed. A new key goes where there is room, and the slot of one to come is asked for. What is
+// known of rte_hash for that is in rte_hash_layout.h; without it the index does the same, slower.
 //
 // Memory is taken once: per slot 8 bytes of bucket, 4 of ring and 8 + key rounded up to 16. Filling
 // the ring walks every slot, 2 to 3 ns each.
@@ -50,9 +50,6 @@ struct RteHashDeleter {
 };
 using RteHashPtr = std::unique_ptr<rte_hash, RteHashDeleter>;
 
-/// Where the buckets of a hash of `slots` lie; nullptr: not recognised.
-[[nodiscard]] const void* find_buckets(const rte_hash* hash, std::uint32_t slots) noexcept;
-
 /// Thread: main, after EAL init. Errors: too little memory, with the number of bytes needed.
 [[nodiscard]] core::Result<RteHashPtr> make_rte_hash(const MemoryRequest& request,
                                                      std::uint32_t slots, std::size_t key_length);
@@ -69,7 +66,9 @@ class RteHashIndex {
     if (!hash) {
       return tl::unexpected(hash.error());
     }
-    return RteHashIndex(std::move(*hash), slots);
+    const RteHashLayout layout =
+        find_layout(hash->get(), request.name.c_str(), slots, sizeof(Key));
+    return RteHashIndex(std::move(*hash), layout);
   }
 
   std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
@@ -86,21 +85,19 @@ class RteHashIndex {
   }
 
   bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept {
-    return rte_hash_lookup_with_hash_data(hash_.get(), &key, hash, &out.raw) >= 0;
+    return layout_.may_hold(hash) &&
+           rte_hash_lookup_with_hash_data(hash_.get(), &key, hash, &out.raw) >= 0;
   }
 
   /// Asks for the two buckets a key of this hash can be in.
-  // Always inline: GCC 12 takes a function that only prefetches for one without effect and drops
-  // the call.
   [[gnu::always_inline]] void prefetch(std::uint32_t hash) const noexcept {
-    const std::uint32_t first = hash & bucket_mask_;
-    const std::uint32_t second = (first ^ hash >> 16) & bucket_mask_;
-    __builtin_prefetch(buckets_ + std::size_t{first} * kBucketBytes);
-    __builtin_prefetch(buckets_ + std::size_t{second} * kBucketBytes);
+    layout_.prefetch(hash);
   }
 
   bool insert(const Key& key, std::uint32_t hash, core::KeyData data) noexcept {
-    return rte_hash_add_key_with_hash_data(hash_.get(), &key, hash, data.raw) == 0;
+    const std::uint32_t placed = layout_.roomier(hash);
+    layout_.prefetch_slot(kSlotsAhead);
+    return rte_hash_add_key_with_hash_data(hash_.get(), &key, placed, data.raw) == 0;
   }
 
   bool erase(const Key& key, std::uint32_t hash) noexcept {
@@ -108,16 +105,13 @@ class RteHashIndex {
   }
 
  private:
-  static constexpr std::uint32_t kBucketKeys = 8;
-  static constexpr std::size_t kBucketBytes = 64;
+  /// So many keys before its turn a free slot is asked for: a few connections.
+  static constexpr std::uint32_t kSlotsAhead = 8;
 
-  RteHashIndex(RteHashPtr hash, std::uint32_t slots) noexcept
-      : hash_(std::move(hash)),
-        buckets_(static_cast<const std::byte*>(find_buckets(hash_.get(), slots))),
-        bucket_mask_(buckets_ == nullptr ? 0 : slots / kBucketKeys - 1) {}
+  RteHashIndex(RteHashPtr hash, const RteHashLayout& layout) noexcept
+      : hash_(std::move(hash)), layout_(layout) {}
   RteHashPtr hash_;
-  const std::byte* buckets_;
-  std::uint32_t bucket_mask_;
+  RteHashLayout layout_;
 };
 
 struct RteFree {

@@ -45,6 +45,9 @@ class OwnerMap {
   /// Owner of a flow whose client side (source of a request, destination of a reply) is this.
   [[nodiscard]] std::size_t of_client(const core::IpAddress& address,
                                       core::Be16 port) const noexcept {
+    if (workers_ == 1) {
+      return 0;
+    }
     const std::uint32_t hash =
         address.is_v4() ? toeplitz_(address.v4(), port) : toeplitz_(address.v6(), port);
     return reta_[hash & (reta_.size() - 1)];

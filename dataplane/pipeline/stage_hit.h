@@ -3,11 +3,10 @@
 // Stage: packets of a known connection that are more than plain: another state, a changed table, a
 // next hop to be found, TTL or size at their limit. Included by worker.h.
 //
-// An entry is judged again when its epoch is not the tables' and something of its Service, or the
-// routes, changed since (departures.h). Established TCP keeps its backend
-// (M-8) whatever left; a UDP flow moves when its endpoint no longer serves and another does (CT-2
-// to CT-4); a SYN never goes to an endpoint that left (F13). Flows of a Service that left go on
-// until they end or idle out.
+// An entry is judged again when its epoch is not the tables' and its endpoint left since, or the
+// routes changed (departures.h). Established TCP keeps its backend (M-8) whatever left; a UDP flow
+// moves when its endpoint no longer serves and another does (CT-2 to CT-4); a SYN never goes to an
+// endpoint that left (F13). Flows of a Service that left go on until they end or idle out.
 
 #include "dataplane/pipeline/worker.h"
 
@@ -42,10 +41,12 @@ template <class F>
 auto Worker<Io, I4, I6, C>::judge_destination(core::EntryIndex at, core::Direction d) noexcept
     -> Judgement {
   auto& entry = conns<F>().entry(at);
-  // Routes may have changed, or an index have gone to another address: whatever becomes of the
-  // flow, its next packet looks for its next hop anew.
-  entry.to_backend = NextHopIndex::kNone;
-  entry.to_client = NextHopIndex::kNone;
+  if (departures_->ways_since(entry.epoch)) {
+    // Routes may have changed, or an index have gone to another address: whatever becomes of the
+    // flow, its next packet looks for its next hop anew.
+    entry.to_backend = NextHopIndex::kNone;
+    entry.to_client = NextHopIndex::kNone;
+  }
   const core::ServicePort* service = tables_->table->service(entry.service);
   const core::IpAddress backend = core::backend_of(entry);
   const std::uint16_t port = core::backend_port_of(entry).host();
@@ -96,7 +97,7 @@ void Worker<Io, I4, I6, C>::advance(core::EntryIndex at, core::Direction d,
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 void Worker<Io, I4, I6, C>::forward_by_entry(std::uint32_t i, core::EntryIndex at,
-                                             core::Direction d) noexcept {
+                                             core::Direction d, bool opens) noexcept {
   auto& table = conns<F>();
   auto& entry = table.entry(at);
   if (!core::sees_replies(entry.mode)) {
@@ -133,7 +134,10 @@ void Worker<Io, I4, I6, C>::forward_by_entry(std::uint32_t i, core::EntryIndex a
     drop(p, Counter::kFragmentNoFlow);
     return;
   }
-  advance<F>(at, d, f.tcp_flags);
+  constexpr std::uint8_t kEnding = core::kTcpFin | core::kTcpRst;
+  if (!opens || f.protocol == core::kIpProtoSctp || (f.tcp_flags & kEnding) != 0) {
+    advance<F>(at, d, f.tcp_flags);
+  }  // else its state and time are those of the packet that opened it: this one
   if (reachable) {
     put_on_wire(p, word);
   } else {

@@ -55,8 +55,9 @@ template <class F>
   const core::ParsedFrame& f = batch_.parsed[i];
   const Packet& p = batch_.packets[i];
   const NextHopIndex hop = d == core::Direction::kForward ? entry.to_backend : entry.to_client;
-  const bool plain = is_current(entry) && core::is_steady(entry.state, f.tcp_flags) &&
-                     f.hop_limit > 1 && hop != NextHopIndex::kNone;
+  // The next hop first: flows of dr and ipip have none there, and a path of their own.
+  const bool plain = hop != NextHopIndex::kNone && is_current(entry) &&
+                     core::is_steady(entry.state, f.tcp_flags) && f.hop_limit > 1;
   if (!plain) [[unlikely]] {
     return false;
   }

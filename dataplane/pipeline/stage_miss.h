@@ -1,7 +1,7 @@
 #pragma once
 
 // Stage: packets without a connection on this worker: whose they are (owner procedure, steps 4 to
-// 8), and what a new flow gets. Included by worker.h.
+// 8), and whether one opens a flow (stage_open.h). Included by worker.h.
 
 #include "dataplane/pipeline/worker.h"
 
@@ -9,6 +9,7 @@ namespace sluice::pipeline {
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::serve_misses() noexcept {
+  may_plan_ = misses_size_ > 1;
   for (std::uint32_t k = 0; k < misses_size_; ++k) {
     const std::uint32_t i = misses_[k];
     if (batch_.parsed[i].family == core::Family::kIpv4) {
@@ -17,6 +18,8 @@ void Worker<Io, I4, I6, C>::serve_misses() noexcept {
       serve_miss<core::Ipv6>(i);
     }
   }
+  make_planned();
+  may_plan_ = false;
 }
 
 /// A connection may have come since the bulk lookup (by an earlier packet of this batch), or is to
@@ -58,6 +61,9 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
   if (owner.cls != FlowClass::kNone && owner.worker != config_.index &&
       batch_.stages[i] < Stage::kOwner) {
     hand_over(i, owner.worker, Stage::kOwner);
+    return;
+  }
+  if (owner.cls != FlowClass::kRequest && settle<F>(i)) {
     return;
   }
   switch (owner.cls) {
@@ -151,6 +157,9 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
   const bool unknown =
       f.protocol != core::kIpProtoUdp && (f.tcp_flags & kOpening) != core::kTcpSyn;
   if (later_fragment || unknown) {
+    if (settle<F>(i)) {
+      return;
+    }
     if (needs_no_entry(decision)) {
       forward_without_entry<F>(i, decision, core::pick(decision, tuple, now_ns_, scheduler_));
     } else if (later_fragment) {
@@ -161,9 +170,14 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     return;
   }
   const bool budgeted = batch_.stages[i] != Stage::kPicked;  // paid for when it was asked about
-  if (budgeted && overloaded() && opened_in_poll_ >= config_.new_flow_budget) {
-    drop(p, Counter::kConnNewFlowBudget);
-    return;
+  if (budgeted && overloaded() && opened_in_poll_ + planned<F>().size >= config_.new_flow_budget) {
+    if (settle<F>(i)) {
+      return;
+    }
+    if (opened_in_poll_ >= config_.new_flow_budget) {
+      drop(p, Counter::kConnNewFlowBudget);
+      return;
+    }
   }
   if (f.hop_limit <= 1 && core::asked_mode(decision) != core::ForwardingMode::kDr) {
     answer_ttl_expired(i);
@@ -173,7 +187,7 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     open_pinned_flow<F>(i, flow, decision);
     return;
   }
-  open_flow<F>(i, flow, decision, core::pick(decision, tuple, now_ns_, scheduler_));
+  choose_and_open<F>(i, flow, decision);
 }
 
 /// Only a worker that cannot keep up sees full bursts one after the other. A single one means
@@ -183,127 +197,6 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 bool Worker<Io, I4, I6, C>::overloaded() const noexcept {
   return full_bursts_ >= config_.overload_bursts;
-}
-
-/// Creates the connection to the candidate `first`. A reply key that a live flow holds (one UDP
-/// socket, two VIPs, one backend) leads to another candidate, and when there is none to source
-/// translation; with affinity or hashing to source translation at once.
-template <PacketIo Io, class I4, class I6, WorkerClock C>
-template <class F>
-void Worker<Io, I4, I6, C>::open_flow(std::uint32_t i, const core::Flow& flow,
-                                      const core::Decision& decision,
-                                      core::EndpointIndex first) noexcept {
-  const auto& service = *decision.service;
-  const Packet& p = batch_.packets[i];
-  if (first == core::EndpointIndex::kNone) {
-    drop(p, Counter::kConnNoCandidate);
-    return;
-  }
-  Obstacle obstacle = Obstacle::kNone;
-  const std::size_t others = other_candidates(decision);
-  core::CreateOutcome outcome =
-      try_candidate<F>(i, flow, decision, service.endpoint(first), false, obstacle);
-  for (std::size_t n = 0; n < others && outcome.result == core::CreateResult::kReplyClash; ++n) {
-    const core::EndpointIndex next = candidate_after(decision, first, n);
-    if (next != first) {
-      outcome = try_candidate<F>(i, flow, decision, service.endpoint(next), false, obstacle);
-    }
-  }
-  if (outcome.result == core::CreateResult::kReplyClash && obstacle == Obstacle::kNone) {
-    outcome = try_candidate<F>(i, flow, decision, service.endpoint(first), true, obstacle);
-  }
-  switch (outcome.result) {
-    case core::CreateResult::kCreated:
-    case core::CreateResult::kExists:
-      forward_by_entry<F>(i, outcome.index, outcome.direction);
-      return;
-    case core::CreateResult::kFull:
-      if (needs_no_entry(decision)) {
-        forward_without_entry<F>(i, decision, first);
-      } else {
-        drop(p, Counter::kConnTableFull);
-      }
-      return;
-    case core::CreateResult::kReplyClash:
-      refuse_obstructed(i, decision, service.endpoint(first), obstacle);
-      return;
-  }
-}
-
-template <PacketIo Io, class I4, class I6, WorkerClock C>
-template <class F>
-core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const core::Flow& flow,
-                                                         const core::Decision& decision,
-                                                         const core::Endpoint& chosen,
-                                                         bool translate_source,
-                                                         Obstacle& obstacle) noexcept {
-  auto& table = conns<F>();
-  if (const auto mode = core::asked_mode(decision); !core::sees_replies(mode)) {
-    const auto outcome = try_untouched<F>(i, decision, chosen, mode);
-    obstacle = outcome.result == core::CreateResult::kReplyClash ? Obstacle::kOutOfReach : obstacle;
-    return outcome;
-  }
-  core::NewConn<F> conn;
-  conn.forward = key_of<F>(i);
-  conn.forward_hash = batch_.hashes[i];
-  conn.forward_is_absent = true;
-  conn.reply = conn.forward.reversed();
-  conn.reply.src = address_as<F>(chosen.address);
-  conn.reply.sport = core::Be16::from_host(chosen.port);
-  conn.epoch = epoch_;
-  conn.service = decision.slot;
-  conn.endpoint = chosen.id;
-  const Hop hop = resolve(chosen.address, true);
-  conn.to_backend = hop.index;
-  const bool keeps_source =
-      core::host_keeps_source(*tables_->table, chosen.address.family(), hop.index == kHostHop);
-  const bool full = translate_source ||
-                    (!keeps_source && core::source_is_translated(decision, flow, chosen));
-  conn.mode = full ? core::ForwardingMode::kFullNat : core::ForwardingMode::kNat;
-  if (full && !choose_source<F>(conn, hop.port)) {
-    obstacle = Obstacle::kNoSourcePort;
-    return {core::CreateResult::kReplyClash, core::EntryIndex::kNone, core::Direction::kForward};
-  }
-  const auto translation = core::Translation<F>::between(conn.forward, conn.reply.reversed());
-  conn.l3_delta = translation.l3.raw();
-  conn.l4_delta = translation.l4.raw();
-  const core::CreateOutcome outcome = table.create(conn, now_ns_, releaser_);
-  if (outcome.result == core::CreateResult::kCreated) {
-    note_created(i, chosen.id);
-  } else if (outcome.result == core::CreateResult::kReplyClash) {
-    counters_.add(Counter::kConnReplyClash);
-  }
-  return outcome;
-}
-
-template <PacketIo Io, class I4, class I6, WorkerClock C>
-void Worker<Io, I4, I6, C>::note_created(std::uint32_t i, core::EndpointId id) noexcept {
-  batch_.opened |= PacketBatch::bit(i);
-  links_.counts.opened(config_.index, id);
-  counters_.add(Counter::kConnCreated);
-  ++opened_in_poll_;
-  changed_ = true;
-}
-
-/// No candidate took the flow: it alone is refused.
-template <PacketIo Io, class I4, class I6, WorkerClock C>
-void Worker<Io, I4, I6, C>::refuse_obstructed(std::uint32_t i, const core::Decision& decision,
-                                              const core::Endpoint& first,
-                                              Obstacle obstacle) noexcept {
-  const Packet& p = batch_.packets[i];
-  switch (obstacle) {
-    case Obstacle::kNone:
-      drop(p, Counter::kConnClashUnsolved);
-      return;
-    case Obstacle::kNoSourcePort:
-      note_exhausted(decision, first.address);
-      drop(p, Counter::kConnSnatExhausted);
-      return;
-    case Obstacle::kOutOfReach:
-      counters_.add(Counter::kConnModeOutOfReach);
-      reject(i);
-      return;
-  }
 }
 
 [[nodiscard]] inline Counter counter_of_rule(core::DecisionReason reason) noexcept {

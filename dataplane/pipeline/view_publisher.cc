@@ -70,8 +70,8 @@ void ViewPublisher::apply(core::TablePtr table) {
     ++next_.epoch;
     table_epoch_ = after.epoch();
     auto departures = std::make_shared<Departures>(*next_.departures);
-    for (const core::ServiceSlot slot : changed_) {
-      departures->note(slot, next_.epoch);
+    for (const auto& [slot, endpoint] : left_) {
+      departures->note(slot, endpoint, next_.epoch);
     }
     next_.departures = std::move(departures);
   }
@@ -138,7 +138,7 @@ void ViewPublisher::take_over_services(const ForwardingTable& next) {
   const ForwardingTable* before = next_.table.get();
   const std::uint32_t limit =
       std::max(next.slot_limit(), before == nullptr ? 0u : before->slot_limit());
-  changed_.clear();
+  left_.clear();
   for (std::uint32_t i = 0; i < limit; ++i) {
     const std::size_t page = i / ForwardingTable::kPageSize;
     if (i % ForwardingTable::kPageSize == 0 && before != nullptr &&
@@ -151,7 +151,6 @@ void ViewPublisher::take_over_services(const ForwardingTable& next) {
     const ServicePort* new_block = next.service(slot);
     if (old_block != new_block) {
       replace_block(slot, old_block, new_block, next);
-      changed_.push_back(slot);
     }
   }
 }
@@ -175,7 +174,12 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
   Draining left;
   left.slot = slot;
   for (const core::Endpoint& e : before->endpoints) {
-    if (after == nullptr || after->find_endpoint(e.address, e.port) == nullptr) {
+    const core::Endpoint* now =
+        after == nullptr ? nullptr : after->find_endpoint(e.address, e.port);
+    if (now == nullptr || now->id != e.id || now->serving < e.serving) {
+      left_.emplace_back(slot, e.id);
+    }
+    if (now == nullptr) {
       // It keeps its place in the book until its connections are gone.
       left.backends.push_back(backend_of(*before, e));
       left.endpoints.push_back(e.id);

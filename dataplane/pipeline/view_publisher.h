@@ -86,7 +86,8 @@ class ViewPublisher {
   TablesCell cell_;
   WorkerTables next_;
   std::uint32_t table_epoch_ = 0;
-  std::vector<core::ServiceSlot> changed_;  ///< by the table that is being taken over
+  /// By the table that is being taken over: gone, another one of that address, or not serving.
+  std::vector<std::pair<core::ServiceSlot, core::EndpointId>> left_;
   L4AddressSetBuilder backends_;
   L4AddressSetBuilder departed_;
   L4AddressSetBuilder own_;  ///< addresses of Services

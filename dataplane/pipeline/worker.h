@@ -16,6 +16,7 @@
 #include "dataplane/core/sched/pick.h"
 #include "dataplane/core/sched/scheduler_state.h"
 #include "dataplane/pipeline/affinity_pins.h"
+#include "dataplane/pipeline/announcement.h"
 #include "dataplane/pipeline/batch.h"
 #include "dataplane/pipeline/candidates.h"
 #include "dataplane/pipeline/connection_counts.h"
@@ -32,9 +33,11 @@
 #include "dataplane/pipeline/packet.h"
 #include "dataplane/pipeline/path_mtu.h"
 #include "dataplane/pipeline/pending_flows.h"
+#include "dataplane/pipeline/planned_flows.h"
 #include "dataplane/pipeline/rate_limit.h"
 #include "dataplane/pipeline/translation.h"
 #include "dataplane/pipeline/tunnel_source.h"
+#include "dataplane/pipeline/ways.h"
 #include "dataplane/pipeline/worker_links.h"
 #include "dataplane/pipeline/worker_tables.h"
 
@@ -109,14 +112,7 @@ class Worker {
   // For status and tests. Thread: the worker's, or any when it stands still.
   [[nodiscard]] const Conns4& conns4() const noexcept { return conns4_; }
   [[nodiscard]] const Conns6& conns6() const noexcept { return conns6_; }
-
-  /// Numbers that status shows. Written once per poll with work and read by any thread.
-  struct Gauges {
-    std::atomic<std::uint64_t> connections4{0};
-    std::atomic<std::uint64_t> connections6{0};
-    std::atomic<std::uint64_t> generation{0};
-  };
-  [[nodiscard]] const Gauges& gauges() const noexcept { return gauges_; }
+  [[nodiscard]] const WorkerGauges& gauges() const noexcept { return gauges_; }
 
  private:
   using Hop = ResolvedHop;
@@ -180,7 +176,7 @@ class Worker {
     if (entry.epoch == epoch_) [[likely]] {
       return true;
     }
-    if (departures_->since(entry.service, entry.epoch)) {
+    if (departures_->since(entry.service, entry.endpoint, entry.epoch)) {
       return false;
     }
     entry.epoch = epoch_;
@@ -198,7 +194,8 @@ class Worker {
   template <class F>
   void advance(core::EntryIndex at, core::Direction d, std::uint8_t signal) noexcept;
   template <class F>
-  void forward_by_entry(std::uint32_t i, core::EntryIndex at, core::Direction d) noexcept;
+  void forward_by_entry(std::uint32_t i, core::EntryIndex at, core::Direction d,
+                        bool opens = false) noexcept;
 
   // stage_miss.h
   /// Why no candidate took a flow, beside a reply key that is held.
@@ -213,13 +210,33 @@ class Worker {
   void serve_request(std::uint32_t i, const core::FlowTuple& tuple) noexcept;
   template <class F>
   void clear_direct(const typename F::Key& key) noexcept;
+
+  // stage_open.h: what a new flow gets
+  template <class F>
+  bool settle(std::uint32_t i) noexcept;
+  void make_planned() noexcept;
+  template <class F>
+  void make_planned_of(PlannedFlows<F>& plans) noexcept;
+  template <class F>
+  void choose_and_open(std::uint32_t i, const core::Flow& flow,
+                       const core::Decision& decision) noexcept;
   template <class F>
   void open_flow(std::uint32_t i, const core::Flow& flow, const core::Decision& decision,
                  core::EndpointIndex first) noexcept;
   template <class F>
+  void conclude_open(std::uint32_t i, const core::Flow& flow, const core::Decision& decision,
+                     core::EndpointIndex first, core::CreateOutcome outcome,
+                     Obstacle obstacle) noexcept;
+  template <class F>
   core::CreateOutcome try_candidate(std::uint32_t i, const core::Flow& flow,
                                     const core::Decision& decision, const core::Endpoint& chosen,
                                     bool translate_source, Obstacle& obstacle) noexcept;
+  template <class F>
+  PortIndex propose(std::uint32_t i, const core::Flow& flow, const core::Decision& decision,
+                    const core::Endpoint& chosen, bool translate_source,
+                    core::NewConn<F>& conn) noexcept;
+  template <class F>
+  core::CreateOutcome make_entry(std::uint32_t i, core::NewConn<F>& conn) noexcept;
   void note_created(std::uint32_t i, core::EndpointId id) noexcept;
   void refuse_obstructed(std::uint32_t i, const core::Decision& decision,
                          const core::Endpoint& first, Obstacle obstacle) noexcept;
@@ -246,27 +263,6 @@ class Worker {
   void expire_pending() noexcept;
 
   // stage_direct_return.h: modes dr and ipip
-  /// A next hop, and its word as it was read when the packet's way was decided.
-  struct Way {
-    Hop hop;
-    NextHopWord word;
-  };
-  /// What forwarding a packet that is not translated needs of its flow.
-  template <class F>
-  struct Untouched {
-    core::EntryIndex at;  ///< kNone: the flow has no entry
-    core::ForwardingMode mode;
-    core::IpAddress backend;
-    typename F::Address client;
-    core::Be16 client_port;
-  };
-  /// Where a packet without an entry goes.
-  struct HashedWay {
-    core::ForwardingMode mode = core::ForwardingMode::kByRule;
-    const core::Endpoint* endpoint = nullptr;  ///< null: hashing alone does not say
-    Hop hop;
-    bool reached = false;  ///< by that mode
-  };
   void send_on(const Packet& packet, const Way& way) noexcept;
   template <class F>
   core::CreateOutcome try_untouched(std::uint32_t i, const core::Decision& decision,
@@ -359,15 +355,6 @@ class Worker {
   void serve_arp(std::uint32_t i) noexcept;
   void serve_nd(std::uint32_t i) noexcept;
   void note_asker(PortIndex port, const core::IpAddress& asker) noexcept;
-  /// Addresses that appeared in the views (after, upto].
-  struct Announcement {
-    std::uint64_t after = 0;
-    std::uint64_t upto = 0;
-    std::uint32_t rounds = 0;  ///< still to go; 0: free
-    core::Tick next_round = 0;
-    bool begun = false;  ///< in a round that has come as far as `last`
-    core::IpAddress last;
-  };
   void plan_announcements() noexcept;
   void announce() noexcept;
   std::uint32_t announce_some(Announcement& a, std::uint32_t limit) noexcept;
@@ -428,6 +415,14 @@ class Worker {
     std::uint32_t max_frame = 0;    ///< longest frame: MTU and Ethernet header; 0: not present
     std::uint64_t own_mac = 0;      ///< as it lies at the start of a frame, low 48 bits
   };
+  template <class F>
+  [[nodiscard]] PlannedFlows<F>& planned() noexcept {
+    if constexpr (F::kFamily == core::Family::kIpv4) {
+      return planned4_;
+    } else {
+      return planned6_;
+    }
+  }
   [[nodiscard]] const FastPort& fast_port(PortIndex p) const noexcept {
     return fast_[static_cast<std::size_t>(p) % kMaxPorts];
   }
@@ -464,6 +459,10 @@ class Worker {
   std::uint32_t ring_bursts_ = 0;  ///< of this poll
   bool host_asked_ = false;        ///< in this poll
 
+  bool may_plan_ = false;  ///< in serve_misses()
+  PlannedFlows<core::Ipv4> planned4_;
+  PlannedFlows<core::Ipv6> planned6_;
+
   HopCache backend_hops_;
   HopQueue waiting_;
   FragmentTable fragments_;
@@ -477,7 +476,7 @@ class Worker {
   RateLimit errors_{1, 256};  ///< ICMP errors: about 950 a second, burst 256
   std::array<Announcement, kAnnouncements> announcements_{};
   std::uint64_t announced_upto_ = 0;  ///< view up to which addresses are among them, or were
-  Gauges gauges_;
+  WorkerGauges gauges_;
 };
 
 }  // namespace sluice::pipeline
@@ -491,6 +490,7 @@ class Worker {
 #include "dataplane/pipeline/stage_lookup.h"
 #include "dataplane/pipeline/stage_miss.h"
 #include "dataplane/pipeline/stage_neighbour.h"
+#include "dataplane/pipeline/stage_open.h"
 #include "dataplane/pipeline/stage_parse.h"
 #include "dataplane/pipeline/stage_receive.h"
 #include "dataplane/pipeline/stage_refuse.h"

@@ -2,6 +2,7 @@
 
 // What a worker is given.
 
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -48,6 +49,13 @@ struct WorkerLinks {
   CounterBlock& counters;
   NeighbourRequestRing& requests;
   DumpMailbox& dumps;
+};
+
+/// Numbers that status shows. Written once per poll with work and read by any thread.
+struct WorkerGauges {
+  std::atomic<std::uint64_t> connections4{0};
+  std::atomic<std::uint64_t> connections6{0};
+  std::atomic<std::uint64_t> generation{0};
 };
 
 /// A connection that has idled out with its port held (kHeld) still counts as an open one: nobody

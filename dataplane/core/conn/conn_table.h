@@ -86,6 +86,8 @@ struct NewConn {
   EndpointId endpoint = EndpointId::kNone;
   bool pending = false;               ///< starts in kPending (affinity home was asked)
   bool forward_is_absent = false;     ///< the caller has looked it up: never kExists
+  bool reply_is_hashed = false;       ///< `reply_hash` is set
+  std::uint32_t reply_hash = 0;       ///< ConnTable::hash(reply)
 };
 
 struct ConnTableConfig {
@@ -292,8 +294,10 @@ class ConnTable {
   bool make_room(ConnState initial, Tick now, R& releaser) noexcept;
   bool insert_keys(const NewConn<F>& conn, std::uint32_t reply_hash, EntryIndex i) noexcept;
   EntryIndex take_free() noexcept;
+  void prefetch_cold(EntryIndex i) const noexcept;
   void prefetch_next_free() const noexcept;
-  void fill(EntryIndex i, const NewConn<F>& conn, std::uint64_t now_ns) noexcept;
+  void fill(EntryIndex i, const NewConn<F>& conn, std::uint32_t reply_hash,
+            std::uint64_t now_ns) noexcept;
   template <Releaser<F> R>
   void release(EntryIndex i, R& releaser, ReleaseReason why) noexcept;
   template <Releaser<F> R>

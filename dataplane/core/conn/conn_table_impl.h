@@ -43,13 +43,18 @@ void ConnTable<F, Index>::change_state(EntryIndex i, ConnState s, Tick now) noex
   }
 }
 
-/// Appends to the list of its state, if that has one.
+/// Appends to the list of its state, if that has one. As many leave a list as come, so for each an
+/// entry that is to leave later is asked for.
 template <class F, KeyIndex<typename F::Key> Index>
 void ConnTable<F, Index>::link(EntryIndex i) noexcept {
   const ConnState s = hot_[at(i)].state;
   if (in_states(s, kListedStates)) {
     list_of(s).push_back(hot_, cold_, i);
     half_open_ += in_states(s, kHalfOpenStates) ? 1 : 0;
+    if (const EntryIndex next = list_of(s).look_ahead(hot_); next != EntryIndex::kNone) {
+      prefetch(next);
+      prefetch_cold(next);
+    }
   }
 }
 
@@ -131,13 +136,19 @@ EntryIndex ConnTable<F, Index>::take_free() noexcept {
   return i;
 }
 
+template <class F, KeyIndex<typename F::Key> Index>
+[[gnu::always_inline]] inline void ConnTable<F, Index>::prefetch_cold(
+    EntryIndex i) const noexcept {
+  __builtin_prefetch(&cold_[at(i)], 1);
+}
+
 /// The next new flow writes both parts of this entry.
 template <class F, KeyIndex<typename F::Key> Index>
 [[gnu::always_inline]] inline void ConnTable<F, Index>::prefetch_next_free() const noexcept {
   const EntryIndex next = free_ != EntryIndex::kNone ? free_ : static_cast<EntryIndex>(used_);
   if (at(next) < capacity_) {
     prefetch(next);
-    __builtin_prefetch(&cold_[at(next)], 1);
+    prefetch_cold(next);
   }
 }
 
@@ -164,7 +175,7 @@ bool ConnTable<F, Index>::insert_keys(const NewConn<F>& conn, std::uint32_t repl
 }
 
 template <class F, KeyIndex<typename F::Key> Index>
-void ConnTable<F, Index>::fill(EntryIndex i, const NewConn<F>& conn,
+void ConnTable<F, Index>::fill(EntryIndex i, const NewConn<F>& conn, std::uint32_t reply_hash,
                                std::uint64_t now_ns) noexcept {
   Hot& e = hot_[at(i)];
   e.client = conn.forward.src;
@@ -187,8 +198,11 @@ void ConnTable<F, Index>::fill(EntryIndex i, const NewConn<F>& conn,
   e.flags = conn.flags;
   e.service = conn.service;
   e.endpoint = conn.endpoint;
-  cold_[at(i)].created_ns = now_ns;
-  cold_[at(i)].held_until = tick_of_ns(now_ns);
+  ColdEntry& cold = cold_[at(i)];
+  cold.created_ns = now_ns;
+  cold.held_until = tick_of_ns(now_ns);
+  cold.forward_hash = conn.forward_hash;
+  cold.reply_hash = reply_hash;
 }
 
 template <class F, KeyIndex<typename F::Key> Index>
@@ -196,8 +210,10 @@ template <Releaser<F> R>
 CreateOutcome ConnTable<F, Index>::create(const NewConn<F>& conn, std::uint64_t now_ns,
                                           R& releaser) noexcept {
   const bool two_keys = sees_replies(conn.mode);
-  const std::uint32_t reply_hash = two_keys ? hash(conn.reply) : 0;
-  index_.prefetch(reply_hash);
+  std::uint32_t reply_hash = conn.reply_hash;
+  if (two_keys && !conn.reply_is_hashed) {
+    reply_hash = hash_ahead(conn.reply);
+  }
   KeyData hit;
   if (!conn.forward_is_absent && index_.find(conn.forward, conn.forward_hash, hit)) {
     return {CreateResult::kExists, hit.entry(), hit.direction()};
@@ -220,7 +236,7 @@ CreateOutcome ConnTable<F, Index>::create(const NewConn<F>& conn, std::uint64_t 
     give_back(i);
     return {};
   }
-  fill(i, conn, now_ns);
+  fill(i, conn, reply_hash, now_ns);
   ++size_;
   link(i);
   prefetch_next_free();
@@ -238,14 +254,13 @@ template <class F, KeyIndex<typename F::Key> Index>
 template <Releaser<F> R>
 void ConnTable<F, Index>::release(EntryIndex i, R& releaser, ReleaseReason why) noexcept {
   const Hot& e = hot_[at(i)];
-  const Key forward = forward_key<F>(e);
-  index_.erase(forward, hash(forward));
+  const ColdEntry& cold = cold_[at(i)];
+  index_.erase(forward_key<F>(e), cold.forward_hash);
   if (sees_replies(e.mode)) {
-    const Key reply = reply_key<F>(e);
-    index_.erase(reply, hash(reply));
+    index_.erase(reply_key<F>(e), cold.reply_hash);
   }
   unlink(i);
-  releaser.released(i, e, std::as_const(cold_[at(i)]), why);
+  releaser.released(i, e, cold, why);
   give_back(i);
   --size_;
 }
@@ -254,6 +269,7 @@ void ConnTable<F, Index>::release(EntryIndex i, R& releaser, ReleaseReason why) 
 template <class F, KeyIndex<typename F::Key> Index>
 template <Releaser<F> R>
 void ConnTable<F, Index>::collect(EntryIndex i, Group& group, R& releaser) noexcept {
+  prefetch_cold(i);
   group.entries[group.size++] = i;
   if (group.size == kGroup) {
     release_group(group, releaser);
@@ -275,11 +291,14 @@ void ConnTable<F, Index>::release_group(Group& group, R& releaser) noexcept {
   std::uint32_t n = 0;
   for (std::uint32_t g = 0; g < group.size; ++g) {
     const Hot& e = hot_[at(group.entries[g])];
+    const ColdEntry& cold = cold_[at(group.entries[g])];
     keys[n] = forward_key<F>(e);
-    keys[n + 1] = reply_key<F>(e);
-    for (const std::uint32_t end = n + 2; n < end; ++n) {
+    pointers[n] = &keys[n];
+    hashes[n++] = cold.forward_hash;
+    if (sees_replies(e.mode)) {
+      keys[n] = reply_key<F>(e);
       pointers[n] = &keys[n];
-      hashes[n] = hash(keys[n]);
+      hashes[n++] = cold.reply_hash;
     }
   }
   index_.find_bulk(pointers.data(), hashes.data(), n, hits.data());

@@ -180,7 +180,9 @@ struct alignas(32) ColdEntry {
   std::uint64_t created_ns = 0;       ///< monotonic
   EntryIndex list_prev = EntryIndex::kNone;
   Tick held_until = 0;                ///< the source port may not be taken before; set at close
-  std::uint32_t reserved[4] = {};
+  std::uint32_t forward_hash = 0;     ///< of its keys, for the index
+  std::uint32_t reply_hash = 0;
+  std::uint32_t reserved[2] = {};
 };
 static_assert(sizeof(ColdEntry) == 32);
 

@@ -33,13 +33,36 @@ class EntryList {
     (prev == EntryIndex::kNone ? head_ : hot[at(prev)].list_next) = next;
     (next == EntryIndex::kNone ? tail_ : cold[at(next)].list_prev) = prev;
     --size_;
+    if (i == ahead_) {
+      ahead_ = next;
+    }
+    distance_ -= prev == EntryIndex::kNone && distance_ != 0 ? 1 : 0;
+  }
+
+  /// Expiry walks from the head, and an entry tells where the next one lies: each would be waited
+  /// for. This goes on by one entry, to be asked for before expiry comes to it.
+  /// @return kNone: far enough for now, or at the tail.
+  [[nodiscard]] EntryIndex look_ahead(const Hot* hot) noexcept {
+    if (distance_ >= kFarthest) {
+      return EntryIndex::kNone;
+    }
+    const EntryIndex next = ahead_ == EntryIndex::kNone ? head_ : hot[at(ahead_)].list_next;
+    if (next != EntryIndex::kNone) {
+      distance_ = ahead_ == EntryIndex::kNone ? 1 : distance_ + 1;
+      ahead_ = next;
+    }
+    return next;
   }
 
  private:
   static std::uint32_t at(EntryIndex i) noexcept { return static_cast<std::uint32_t>(i); }
   EntryIndex head_ = EntryIndex::kNone;
   EntryIndex tail_ = EntryIndex::kNone;
+  /// Lines of so many entries stay in a core's second cache until their turn.
+  static constexpr std::uint32_t kFarthest = 1024;
   std::uint32_t size_ = 0;
+  std::uint32_t distance_ = 0;          ///< from the head to `ahead_`, at most
+  EntryIndex ahead_ = EntryIndex::kNone;
 };
 
 }  // namespace sluice::core

@@ -2,9 +2,11 @@
 // out is compared with the in-memory port of the pipeline's own tests.
 
 #include <algorithm>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rte_ethdev.h>
 
 #include "test/support/stepped_group.h"
 #include "test/support/table_maker.h"
@@ -227,6 +229,34 @@ TEST(RingWorker, TellsOfALeakedBuffer) {
 
     ASSERT_FALSE(stopped);
     EXPECT_EQ(stopped.error().message, "leaked 1 packet buffers of 16383");
+  });
+}
+
+eth_rx_burst_t receive_all = nullptr;
+std::uint16_t receive_32(void* queue, rte_mbuf** frames, std::uint16_t n) {
+  return receive_all(queue, frames, std::min<std::uint16_t>(n, 32));
+}
+
+// Overload is told by full bursts.
+TEST(RingWorker, BurstsAreFullWithADriverThatGivesHalfOfWhatItIsAskedFor) {
+  in_child([] {
+    TableMaker maker = service();
+    RingGroup rings(1);
+    ASSERT_TRUE(rings.group->apply(maker.make()));
+    std::uint16_t device = 0;
+    ASSERT_EQ(rte_eth_dev_get_port_by_name(rings.wires[0]->device().c_str(), &device), 0);
+    receive_all = std::exchange(rte_eth_fp_ops[device].rx_pkt_burst, receive_32);
+    for (std::uint16_t n = 0; n < 2 * pipeline::kBurst; ++n) {
+      rings.wires[0]->inject(0, request(mac_of(*rings.group), static_cast<std::uint16_t>(1000 + n), kSyn),
+                             rings.pool);
+    }
+    for (std::uint64_t polls = 1; polls <= 2; ++polls) {
+      rings.group->step_worker_for_test(0);
+      EXPECT_EQ(rings.counter("rx_frames"), polls * pipeline::kBurst);
+      EXPECT_EQ(rings.counter("rx_full_bursts"), polls);
+    }
+    rings.group->step_worker_for_test(0);
+    EXPECT_EQ(rings.counter("rx_full_bursts"), 2u);
   });
 }
 

@@ -45,6 +45,30 @@ TEST_F(ChangeTest, WhatLeavesAServiceLeavesFlowsOfOthersAlone) {
   EXPECT_EQ(count(Counter::kConnDetached), 1u);
 }
 
+// A Service of many endpoints may lose and get one every few milliseconds.
+TEST_F(ChangeTest, EndpointThatLeavesIsAskedForByItsOwnFlowsAlone) {
+  tables_.services["web"].endpoints = {"10.244.1.21:8080", "10.244.2.22:8080"};
+  apply();
+  std::map<std::string, std::uint16_t> flow_to;  // round robin
+  for (const std::uint16_t sport : {std::uint16_t{40000}, std::uint16_t{40001}}) {
+    flow_to[establish(sport)] = sport;
+    sent(0, tcp4(kClient, kVip, sport, 80, kAck));
+  }
+  ASSERT_EQ(flow_to.size(), 2u);
+  const std::uint64_t judged = count(Counter::kConnJudged);
+  tables_.services["web"].endpoints = {"10.244.2.22:8080"};
+  apply();
+  sent(0, tcp4(kClient, kVip, flow_to[kB2], 80, kAck));
+  EXPECT_EQ(count(Counter::kConnJudged), judged);
+  // Either direction of the other one, once.
+  for (int n = 0; n < 2; ++n) {
+    EXPECT_EQ(sent(0, tcp4(kB1, kClient, 8080, flow_to[kB1], kAck)).size(), 1u);
+    EXPECT_EQ(sent(0, tcp4(kClient, kVip, flow_to[kB1], 80, kAck)).size(), 1u);
+  }
+  EXPECT_EQ(count(Counter::kConnJudged), judged + 1);
+  EXPECT_EQ(count(Counter::kConnDetached), 1u);
+}
+
 // F3, M-8
 TEST_F(ChangeTest, EstablishedFlowKeepsABackendThatDrainsAndThenLeaves) {
   tables_.services["web"].endpoints = {"10.244.1.21:8080"};

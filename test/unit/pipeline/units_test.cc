@@ -164,6 +164,10 @@ class PublisherTest : public ::testing::Test {
     return view().book->backends.contains(
         {*core::parse_address(address), 8080, core::Protocol::kTcp});
   }
+  /// Are flows of this endpoint to be judged again that were judged in that epoch?
+  bool concerned(const char* service, const char* endpoint, std::uint32_t epoch) {
+    return view().departures->since(tables_.slot(service), tables_.id(service, endpoint), epoch);
+  }
   TableMaker tables_;
   pipeline::ConnectionCounts counts_{1, 64};
   pipeline::ViewPublisher publisher_{1, counts_};
@@ -189,26 +193,52 @@ TEST_F(PublisherTest, EpochGrowsWithDeparturesAndRoutesOnly) {
   EXPECT_EQ(view().epoch, first + 2);
 }
 
-TEST_F(PublisherTest, WhatLeavesAServiceConcernsNoFlowOfAnother) {
+// CT-2: a UDP flow moves when its endpoint is still there but serves no more.
+TEST_F(PublisherTest, EndpointThatServesNoMoreConcernsItsFlows) {
+  tables_.services["dns"] = {.protocol = core::Protocol::kUdp,
+                             .endpoints = {"10.244.1.21:5353", "10.244.2.22:5353"}};
+  publisher_.apply(tables_.make());
+  const std::uint32_t judged = view().epoch;
+  tables_.services["dns"].not_serving = {"10.244.1.21:5353"};
+  publisher_.apply(tables_.make());
+  EXPECT_TRUE(concerned("dns", "10.244.1.21:5353", judged));
+  EXPECT_FALSE(concerned("dns", "10.244.2.22:5353", judged));
+}
+
+TEST_F(PublisherTest, ServiceThatLeavesConcernsTheFlowsOfAllItsEndpoints) {
+  tables_.services["shop"] = {.endpoints = {"10.244.3.31:8080", "10.244.3.32:8080"}};
+  publisher_.apply(tables_.make());
+  const std::uint32_t judged = view().epoch;
+  const auto slot = tables_.slot("shop");
+  tables_.services.erase("shop");
+  publisher_.apply(tables_.make());
+  for (const char* endpoint : {"10.244.3.31:8080", "10.244.3.32:8080"}) {
+    EXPECT_TRUE(view().departures->since(slot, tables_.id("shop", endpoint), judged)) << endpoint;
+  }
+}
+
+TEST_F(PublisherTest, WhatLeavesConcernsNoFlowOfOthers) {
   tables_.services["shop"] = {.endpoints = {"10.244.3.31:8080", "10.244.3.32:8080"}};
   publisher_.apply(tables_.make());
   const std::uint32_t judged = view().epoch;
   tables_.services["shop"].endpoints.pop_back();
   publisher_.apply(tables_.make());
-  EXPECT_TRUE(view().departures->since(tables_.slot("shop"), judged));
-  EXPECT_FALSE(view().departures->since(tables_.slot("shop"), view().epoch));
-  EXPECT_FALSE(view().departures->since(tables_.slot("web"), judged));
+  EXPECT_TRUE(concerned("shop", "10.244.3.32:8080", judged));
+  EXPECT_FALSE(concerned("shop", "10.244.3.32:8080", view().epoch));
+  EXPECT_FALSE(concerned("shop", "10.244.3.31:8080", judged));
+  EXPECT_FALSE(concerned("web", "10.244.1.21:8080", judged));
+  EXPECT_FALSE(view().departures->ways_since(judged));
 }
 
 TEST_F(PublisherTest, RoutesAndNextHopsConcernEveryFlow) {
   publisher_.apply(tables_.make());
   std::uint32_t judged = view().epoch;
   publisher_.set_routes({});
-  EXPECT_TRUE(view().departures->since(tables_.slot("web"), judged));
+  EXPECT_TRUE(view().departures->ways_since(judged));
   judged = view().epoch;
   publisher_.renew_epoch();
-  EXPECT_TRUE(view().departures->since(tables_.slot("web"), judged));
-  EXPECT_FALSE(view().departures->since(tables_.slot("web"), view().epoch));
+  EXPECT_TRUE(view().departures->ways_since(judged));
+  EXPECT_FALSE(view().departures->ways_since(view().epoch));
 }
 
 TEST_F(PublisherTest, BackendStaysInTheBookUntilReadersAndConnectionsAreGone) {

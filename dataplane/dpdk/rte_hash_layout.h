@@ -1,0 +1,155 @@
+#pragma once
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <rte_hash.h>
+#include <rte_ring.h>
+
+namespace sluice::dpdk {
+
+// Theory of operation
+//
+// What a key meets in an rte_hash lies in three places: its two buckets, and the slot that holds
+// the key. rte_hash asks for none of them before it needs it, and a new key costs a wait for each.
+// This is what is known of where they lie, so that a worker asks for them while it has other work.
+//
+// rte_hash also puts a key into its first bucket whenever it can, and when that one is full moves
+// other keys about until it is not, never looking whether the second one has room. In a table that
+// is nine tenths full that is every other key, and each search reads buckets that no cache holds.
+// The second bucket is the first one xor the upper half of the hash, and the other way round: a
+// hash whose lower half is changed by its upper half names the same two buckets in the other order
+// (other_order()), and a key added by the one is found and deleted by the other.
+//
+// None of that is promised by rte_hash. find_layout() tries it on the empty table with two keys; a
+// table that does not behave so gets no layout: nothing is prefetched then and every key is added
+// by its own hash. What it cannot try (where the next slots come from) is used as a hint alone.
+
+/// 8 keys of an rte_hash: 16 bits of their hashes, and the slots they lie in.
+struct alignas(64) RteHashBucket {
+  static constexpr std::uint32_t kKeys = 8;
+  std::uint16_t signatures[kKeys];
+  std::uint32_t slots[kKeys];  ///< 0: free
+  std::byte rest[16];
+
+  [[nodiscard, gnu::always_inline]] std::uint32_t free() const noexcept {
+#ifdef __AVX2__
+    const __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(slots));
+    const __m256i none = _mm256_cmpeq_epi32(all, _mm256_setzero_si256());
+    const int places = _mm256_movemask_ps(_mm256_castsi256_ps(none));
+    return static_cast<std::uint32_t>(std::popcount(static_cast<unsigned>(places)));
+#else
+    std::uint32_t n = 0;
+    for (const std::uint32_t slot : slots) {
+      n += slot == 0 ? 1 : 0;
+    }
+    return n;
+#endif
+  }
+  /// Of a key whose hash begins so; also where one has been.
+  [[nodiscard, gnu::always_inline]] bool has(std::uint16_t signature) const noexcept {
+    using Eight [[gnu::vector_size(16)]] = std::uint16_t;
+    Eight all;
+    std::memcpy(&all, signatures, sizeof all);
+    const auto equal = all == signature;
+    std::uint64_t halves[2];
+    std::memcpy(halves, &equal, sizeof halves);
+    return (halves[0] | halves[1]) != 0;
+  }
+};
+static_assert(sizeof(RteHashBucket) == 64);
+
+/// Names the same buckets as `hash`, the second one first.
+[[nodiscard]] constexpr std::uint32_t other_order(std::uint32_t hash) noexcept {
+  return hash ^ hash >> 16;
+}
+
+/// Where the parts of one rte_hash lie. Thread: the one that uses the hash.
+class RteHashLayout {
+ public:
+  /// Knows nothing: prefetches nothing, leaves every hash as it is.
+  RteHashLayout() noexcept = default;
+
+  [[nodiscard]] explicit operator bool() const noexcept { return buckets_ != nullptr; }
+
+  /// Asks for the two buckets a key of this hash can be in.
+  // Always inline: GCC 12 takes a function that only prefetches for one without effect and drops
+  // the call.
+  [[gnu::always_inline]] void prefetch(std::uint32_t hash) const noexcept {
+    __builtin_prefetch(buckets_ + first(hash));
+    __builtin_prefetch(buckets_ + second(hash));
+  }
+
+  /// False: no key of this hash is in the table. It is asked about new keys, which are not, and a
+  /// lookup of rte_hash takes ten times as long to say so.
+  [[nodiscard, gnu::always_inline]] bool may_hold(std::uint32_t hash) const noexcept {
+    const auto signature = static_cast<std::uint16_t>(hash >> 16);
+    return buckets_ == nullptr || buckets_[first(hash)].has(signature) ||
+           buckets_[second(hash)].has(signature);
+  }
+
+  /// The hash to add a new key by: its own as long as its first bucket has room to spare, so that
+  /// most keys are found at the first look; else by the bucket with more room. When both are full,
+  /// rte_hash will look for one with room among those that the keys of the first may move to: they
+  /// are asked for here, all at once.
+  [[nodiscard, gnu::always_inline]] std::uint32_t roomier(std::uint32_t hash) const noexcept {
+    if (buckets_ == nullptr) {
+      return hash;
+    }
+    const RteHashBucket& bucket = buckets_[first(hash)];
+    const std::uint32_t free = bucket.free();
+    if (free > 1) [[likely]] {
+      return hash;
+    }
+    const std::uint32_t others = buckets_[second(hash)].free();
+    if (others > free) {
+      return other_order(hash);
+    }
+    if (free == 0) {
+      for (const std::uint16_t signature : bucket.signatures) {
+        __builtin_prefetch(buckets_ + ((hash ^ signature) & mask_));
+      }
+    }
+    return hash;
+  }
+
+  /// Asks for the slot that a new key gets after `ahead` others.
+  [[gnu::always_inline]] void prefetch_slot(std::uint32_t ahead) const noexcept {
+    if (slots_ == nullptr) {
+      return;
+    }
+    const auto* ring = reinterpret_cast<const std::uint32_t*>(slots_ + 1);
+    const std::uint32_t slot = ring[(slots_->cons.head + ahead) & slots_->mask];
+    __builtin_prefetch(keys_ + std::size_t{slot} * stride_, 1);
+  }
+
+ private:
+  friend RteHashLayout find_layout(rte_hash* hash, const char* name, std::uint32_t slots,
+                                   std::size_t key_length) noexcept;
+  [[nodiscard]] std::uint32_t first(std::uint32_t hash) const noexcept { return hash & mask_; }
+  [[nodiscard]] std::uint32_t second(std::uint32_t hash) const noexcept {
+    return (hash ^ hash >> 16) & mask_;
+  }
+
+  const RteHashBucket* buckets_ = nullptr;
+  std::uint32_t mask_ = 0;            ///< of bucket numbers
+  const rte_ring* slots_ = nullptr;   ///< free ones, the next one first; null: not known
+  const std::byte* keys_ = nullptr;   ///< slot 0
+  std::size_t stride_ = 0;            ///< bytes of a slot
+};
+
+/// Finds out how an empty hash lies in memory.
+/// @param name   it was created by.
+/// @param slots  a power of two, one more than its entries.
+/// @param key_length  at most 64 bytes.
+/// Thread: main, after EAL init.
+[[nodiscard]] RteHashLayout find_layout(rte_hash* hash, const char* name, std::uint32_t slots,
+                                        std::size_t key_length) noexcept;
+
+}  // namespace sluice::dpdk
