@@ -237,13 +237,14 @@ Ruleset render_node(const core::NodePart& node, Family family, const Scope& scop
   for (const auto& [name, spec] : ruleset.sets) {
     ruleset.elements[name];
   }
-  for (const core::IpAddress& a : node.of(family).active_cluster_ips) {
-    ruleset.elements[names::kClusterIps][address_key(a)];
-  }
-  if (!node.of(family).node_ports.match_all) {
-    for (const core::IpAddress& a : node.of(family).node_ports.addresses) {
-      ruleset.elements[names::kNodePortIps][address_key(a)];
+  const auto add = [&](const char* set, const std::vector<core::IpAddress>& addresses) {
+    for (const core::IpAddress& address : addresses) {
+      ruleset.elements[set].emplace_back(address_key(address), ElementValue());
     }
+  };
+  add(names::kClusterIps, node.of(family).active_cluster_ips);
+  if (!node.of(family).node_ports.match_all) {
+    add(names::kNodePortIps, node.of(family).node_ports.addresses);
   }
   return ruleset;
 }

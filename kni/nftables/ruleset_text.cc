@@ -194,16 +194,17 @@ std::string element_text(core::Family family, const SetSpec& spec, const std::st
 
 std::string type_text(core::Family family, const SetSpec& spec) {
   using Kind = SetSpec::Kind;
-  std::string out = "typeof " + key_text(family, spec.key);
+  const std::string out = "typeof " + key_text(family, spec.key);
+  const std::string end = spec.size == 0 ? ";" : "; size " + std::to_string(spec.size) + ";";
   switch (spec.kind) {
     case Kind::kSet:
-      return out + ";";
+      return out + end;
     case Kind::kIntervalSet:
       return out + "; flags interval;";
     case Kind::kVerdictMap:
-      return out + " : verdict;";
+      return out + " : verdict" + end;
     case Kind::kEndpointMap:
-      return out + " : " + key_text(family, {Field::kDaddr, Field::kDport}) + ";";
+      return out + " : " + key_text(family, {Field::kDaddr, Field::kDport}) + end;
     case Kind::kTimeoutSet:
       break;
   }

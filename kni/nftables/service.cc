@@ -195,7 +195,9 @@ class Writer {
     for (const core::Cidr& range : s_.allowed_sources) {
       const bool inside = std::any_of(
           s_.allowed_sources.begin(), s_.allowed_sources.end(), [&](const core::Cidr& other) {
-            return other.length() < range.length() && other.contains(range.address());
+            const bool first = other.length() < range.length() ||
+                               (other.length() == range.length() && &other < &range);
+            return first && other.contains(range.address());
           });
       if (!inside) {
         put(names::kAllowed,

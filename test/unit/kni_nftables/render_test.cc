@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "kni/nftables/plan.h"
+#include "kni/nftables/room.h"
 #include "kni/nftables/ruleset_text.h"
 #include "kni/nftables/service.h"
 #include "kni/nftables/slots.h"
@@ -339,6 +340,62 @@ TEST(Plan, ChainsThatElementsNameComeIntoForceBeforeThem) {
   EXPECT_FALSE(rest.added.empty());
 }
 
+TEST(Plan, WhereElementsAreNotKnownEverySetIsFlushedAndFilledButWhatRulesRemember) {
+  TableSource source;
+  fill_small_cluster(source);
+  const Ruleset wanted = render(*source.make()).rulesets.v4;
+  Ruleset there = wanted;
+  there.elements.clear();
+  const Plan plan = make_plan(there, wanted, Known::kNone);
+  EXPECT_EQ(plan.flushed.size(), wanted.sets.size() - 1);
+  std::size_t added = 0;
+  for (const auto& change : plan.added) {
+    added += change.elements.size();
+  }
+  std::size_t all = 0;
+  for (const auto& [set, elements] : wanted.elements) {
+    all += elements.size();
+  }
+  EXPECT_EQ(added, all);
+  EXPECT_TRUE(plan.new_sets.empty() && plan.deleted_sets.empty() && plan.emptied.empty());
+}
+
+Ruleset with_cluster_ips(std::size_t count) {
+  Ruleset ruleset;
+  ruleset.sets[names::kClusterIps] = node_sets().at(names::kClusterIps);
+  for (std::size_t i = 0; i < count; ++i) {
+    ruleset.elements[names::kClusterIps].emplace_back(std::to_string(i), ElementValue());
+  }
+  declare_sizes(ruleset);
+  return ruleset;
+}
+
+TEST(Rooms, ALargeSetHasPlaceForTwiceWhatItBeginsWithAndASmallOneGrows) {
+  EXPECT_EQ(with_cluster_ips(100).sets[names::kClusterIps].size, 0u);
+  EXPECT_EQ(with_cluster_ips(2000).sets[names::kClusterIps].size, 4000u);
+}
+
+TEST(Rooms, ASetThatIsFullIsMadeAnewAndOneThatIsNotStays) {
+  const Ruleset first = with_cluster_ips(2000);
+  const Ruleset fits = with_cluster_ips(4000);
+  EXPECT_TRUE(make_plan(first, fits, Known::kNone).new_sets.empty());
+  const Ruleset more = with_cluster_ips(4001);
+  EXPECT_EQ(make_plan(first, more, Known::kNone).new_sets.size(), 1u);
+}
+
+TEST(Rooms, AChangeThatWouldOverfillASetIsNotAdmitted) {
+  const Ruleset first = with_cluster_ips(2000);
+  Rooms rooms({}, first);
+  const Ruleset fits = with_cluster_ips(4000);
+  const Plan plan = make_plan(first, fits);
+  ASSERT_TRUE(rooms.admit(plan));
+  rooms.take(plan);
+  const Ruleset more = with_cluster_ips(4001);
+  EXPECT_FALSE(rooms.admit(make_plan(fits, more)));
+  rooms.take(make_plan(fits, first));
+  EXPECT_TRUE(rooms.admit(plan));
+}
+
 TEST(RenderChange, NoChangeIsNothing) {
   TableSource source;
   fill_small_cluster(source);
@@ -351,7 +408,7 @@ TEST(RenderChange, NoChangeIsNothing) {
 void carry_out(const Plan& plan, Ruleset& on) {
   for (const auto& change : plan.removed) {
     for (const auto* element : change.elements) {
-      EXPECT_EQ(on.elements[*change.set].erase(element->first), 1u) << *change.set;
+      EXPECT_EQ(std::erase(on.elements[*change.set], *element), 1u) << *change.set;
     }
   }
   for (const std::string* chain : plan.deleted_chains) {
@@ -377,7 +434,11 @@ void carry_out(const Plan& plan, Ruleset& on) {
   }
   for (const auto& change : plan.added) {
     for (const auto* element : change.elements) {
-      EXPECT_TRUE(on.elements[*change.set].insert(*element).second) << *change.set;
+      Elements& elements = on.elements[*change.set];
+      EXPECT_TRUE(std::none_of(elements.begin(), elements.end(), [&](const auto& there) {
+        return there.first == element->first;
+      })) << *change.set;
+      elements.push_back(*element);
     }
   }
 }
