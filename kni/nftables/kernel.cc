@@ -91,7 +91,7 @@ class Reader {
     });
   }
 
-  /// Chain by chain: of a whole table the kernel walks all rules anew for every piece of the answer.
+  /// Chain by chain: of a table the kernel walks all rules anew for every piece of the answer.
   int read_rules() {
     const std::string table = text_attribute(NFTA_RULE_TABLE, kTable);
     for (auto& [name, chain] : out_.chains) {

@@ -29,10 +29,10 @@ namespace sluice::kni {
 // was about; one that was not heard shows by its number. Those about our tables, and those not
 // heard, are a suspicion. Our tables' handles are looked at at once then (a flushed rule set shows
 // there); when apply() is called without a change or `verify_within` has passed everything is
-// written anew: sets, chains and rules are read and compared, elements are not, because to read them
-// costs many times what it costs to flush and fill every set in the same transaction. The same
-// happens at the start and after a failure. After two refusals in a row the transaction goes without
-// the generation, and all is written once more behind it.
+// written anew: sets, chains and rules are read and compared, elements are not, because to read
+// them costs many times what it costs to flush and fill every set in the same transaction. The
+// same happens at the start and after a failure. After two refusals in a row the transaction goes
+// without the generation, and all is written once more behind it.
 
 /// Reads by any thread.
 struct NftablesCounters {

@@ -32,8 +32,9 @@ struct Plan {
   std::vector<ElementChange> added;
 
   [[nodiscard]] bool empty() const noexcept {
-    return emptied.empty() && flushed.empty() && removed.empty() && deleted_chains.empty() && deleted_sets.empty() &&
-           new_sets.empty() && new_chains.empty() && filled.empty() && added.empty();
+    return emptied.empty() && flushed.empty() && removed.empty() && deleted_chains.empty() &&
+           deleted_sets.empty() && new_sets.empty() && new_chains.empty() && filled.empty() &&
+           added.empty();
   }
 };
 

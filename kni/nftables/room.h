@@ -10,11 +10,11 @@
 
 namespace sluice::kni::nft {
 
-// A set that is made without a size grows while it is filled, and for as long as the kernel's worker
-// has not caught up each new element is looked for in long lists: two thirds of the kernel's work for
-// 100,000 elements. One that is made with a size has its place from the beginning, is walked faster,
-// and takes no more than that. So large sets get twice what they begin with; one that outgrows it is
-// made anew.
+// A set that is made without a size grows while it is filled, and until the kernel's worker has
+// caught up each new element is looked for in long lists: two thirds of the kernel's work for
+// 100,000 elements. One that is made with a size has its place from the beginning, is walked
+// faster, and takes no more than that. So large sets get twice what they begin with; one that
+// outgrows it is made anew.
 
 /// Size to declare for a set that begins with so many elements; 0: none, it is small.
 [[nodiscard]] std::uint32_t room_for(std::size_t elements) noexcept;

@@ -30,7 +30,12 @@ struct Pick {
   Kind kind = Kind::kRandom;
   std::uint32_t modulus = 1;  ///< >= 1
   std::uint32_t offset = 0;
+  std::uint32_t attempt = 0;  ///< of a hash: each another one
 };
+/// Seed of a hash: fixed, so that a source keeps its endpoint over restarts.
+[[nodiscard]] constexpr std::uint32_t seed_of(const Pick& pick) noexcept {
+  return 0x51c1ce00 + pick.attempt;
+}
 
 // Statements of a rule, in nft's words.
 struct CtStateNew {};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <set>
 #include <string_view>
@@ -67,7 +68,9 @@ std::string pick_text(core::Family family, const Pick& pick) {
   }
   out += " mod " + std::to_string(pick.modulus);
   if (pick.kind != Pick::Kind::kRandom) {
-    out += " seed 0x51c1ce00";
+    char seed[24];
+    std::snprintf(seed, sizeof(seed), " seed 0x%08x", seed_of(pick));
+    out += seed;
   }
   return pick.offset == 0 ? out : out + " offset " + std::to_string(pick.offset);
 }

@@ -111,7 +111,7 @@ TEST_F(NftablesKernel, ItsListingIsReadableAndLoadsAgain) {
   source.config.bridge_interface = "cni0";
   apply(source.make());
   const std::string listing = output("nft list ruleset");
-  EXPECT_THAT(listing, HasSubstr("10.43.0.10 . tcp . 80 comment \"default/web\" : goto c-3"));
+  EXPECT_THAT(listing, HasSubstr("10.43.0.10 . tcp . 80 comment \"default/web\" : goto c-4"));
   EXPECT_THAT(listing, HasSubstr("10.43.0.10 . tcp . 80 . 0 : 10.42.1.10 . 8080"));
   EXPECT_THAT(listing, HasSubstr("iifname != \"cni0\""));
   EXPECT_THAT(output("f=$(mktemp) && nft list ruleset > $f && nft flush ruleset && nft -f $f && "

@@ -156,8 +156,8 @@ TEST_F(NftablesSinkTest, ConflictsAreNoRepair) {
 
 TEST_F(NftablesSinkTest, AConflictBehindNewChainsReadsBackInsteadOfSendingThemAgain) {
   ASSERT_TRUE(sink_.apply(first_));
-  source_.put(sluice::test::make_slice("web", "a",
-                                       {"10.42.1.10", "10.42.2.10", "10.42.3.10", "10.42.3.9"}));
+  source_.put(sluice::test::make_slice(
+      "web", "a", {"10.42.1.10", "10.42.2.10", "10.42.3.10", "10.42.3.9", "10.42.3.8"}));
   const int reads = kernel_.reads;
   kernel_.errors = {0, ERESTART};
   ASSERT_TRUE(sink_.apply(source_.make()));
