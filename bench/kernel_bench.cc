@@ -1,7 +1,7 @@
 // sluice-bench-kernel: what a kernel mode costs, in a network namespace of its own.
 //
-// One row per cluster: a full sync into an empty kernel and into one that has it all (read back,
-// nothing to send), one endpoint added by a later table, memory. Wall time with the CPU time of this
+// One row per cluster: a full sync into an empty kernel and, as after a restart, into one that has it
+// all, one endpoint added by a later table, memory. Wall time with the CPU time of this
 // process and of programs it ran beside it, in ms; the kernel works inside our calls. Below it the peers: `nft -f` of the
 // same rules, kube-proxy's layouts by nft and both variants of iptables-restore, each within
 // --peer-seconds and 4 GiB. --flows N sends N packets of N flows through each rule set, twice.
@@ -40,7 +40,16 @@ using Clock = std::chrono::steady_clock;
 struct Time {
   double wall = 0;
   double cpu = 0;
+  double kernel = 0;  ///< of cpu
 };
+
+/// Inside the kernel, of this process alone.
+double kernel_ms() {
+  rusage self{};
+  getrusage(RUSAGE_SELF, &self);
+  return static_cast<double>(self.ru_stime.tv_sec) * 1e3 +
+         static_cast<double>(self.ru_stime.tv_usec) / 1e3;
+}
 
 /// Of this process and the children it has waited for.
 double cpu_ms() {
@@ -59,8 +68,10 @@ template <class Body>
 Time measure(Body body) {
   const auto wall = Clock::now();
   const double cpu = cpu_ms();
+  const double kernel = kernel_ms();
   body();
-  return {std::chrono::duration<double, std::milli>(Clock::now() - wall).count(), cpu_ms() - cpu};
+  return {std::chrono::duration<double, std::milli>(Clock::now() - wall).count(), cpu_ms() - cpu,
+          kernel_ms() - kernel};
 }
 
 constexpr const char* kNftables = "nftables";
@@ -192,24 +203,24 @@ void row(std::size_t services, const ClusterKind& kind, const Options& options) 
     traffic.emplace();
     print_rate("no rules, straight to endpoints", traffic->run_direct(services, options.flows));
   }
-  const auto sink = make_sink(options.adapter);
+  auto sink = make_sink(options.adapter);
   std::optional<ProfileWindow> profiled(std::in_place, "full");
   const Time first = apply(*sink, cluster.table());
   profiled.reset();
   if (traffic) {
     print_rate("traffic through ours", traffic->run(services, options.flows));
   }
+  sink.reset();  // it would listen to what the next one writes, as no ended process does
   const auto again = make_sink(options.adapter);
   const Time known = apply(*again, cluster.table());
   const auto times = changes(*again, cluster, services, options.changes);
   const Time& p50 = times[times.size() / 2];
   const Time& p99 = times[times.size() * 99 / 100];
   std::printf(
-      "%s %7zu x %-3zu %-15s full %8.1f (cpu %7.1f)  again %8.1f (cpu %7.1f)  "
-      "change p50 %6.2f p99 %6.2f (cpu %5.2f)  peak %ld MiB\n",
+      "%s %7zu x %-3zu %-15s full %8.1f (cpu %7.1f, kernel %7.1f)  again %8.1f (cpu %7.1f, kernel "
+      "%7.1f)  change p50 %6.2f p99 %6.2f (cpu %5.2f)  peak %ld MiB\n",
       options.adapter.c_str(), services, options.endpoints, kind.name, first.wall, first.cpu,
-      known.wall, known.cpu,
-      p50.wall, p99.wall, p50.cpu, peak_mib());
+      first.kernel, known.wall, known.cpu, known.kernel, p50.wall, p99.wall, p50.cpu, peak_mib());
   if (const auto cleaned = again->cleanup(); !cleaned) {
     end_program(cleaned.error().message);
   }

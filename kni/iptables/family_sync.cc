@@ -121,25 +121,12 @@ bool FamilySync::whole_is_due(const ForwardingTable& table) const {
 }
 
 Result<void> FamilySync::look_around() {
-  bool good = false;
-  if (large_) {
-    auto there = way_in_is_there();
-    if (there && *there) {
-      there = loopback_is_guarded();
-    }
-    if (!there) {
-      return tl::make_unexpected(there.error());
-    }
-    good = *there;
-  } else {
-    const auto present = read_present(runner_, programs_);
-    if (!present) {
-      return tl::make_unexpected(present.error());
-    }
-    good = is_as_left(*present);
+  const auto present = read_present(runner_, programs_);
+  if (!present) {
+    return tl::make_unexpected(present.error());
   }
   last_look_ = options_.clock();
-  if (!good) {
+  if (!is_as_left(*present)) {
     in_force_ = nullptr;
     ++counters_.repairs;
     if (options_.warn) {
@@ -149,45 +136,12 @@ Result<void> FamilySync::look_around() {
   return {};
 }
 
-bool FamilySync::is_as_left(const Present& present) const {
-  const auto has_canary = [&](Table table) {
-    return present.of(table).chains.contains(kCanaryChain);
-  };
-  std::size_t filter_rules = 0;
-  for (const auto& [chain, rules] : shared_.filter) {
-    filter_rules += chain == kSharedFirewallChain ? 0 : rules.size();
-  }
+bool FamilySync::is_as_left(const Present& present) {
   const bool guarded = present.guards_loopback() ||
                        !has_localhost_node_ports(in_force_->node(), programs_.family, render_);
   const std::vector<Hook> hooks = render_hooks(in_force_->node(), programs_.family, render_);
-  return guarded && std::all_of(kTables.begin(), kTables.end(), has_canary) &&
+  return guarded && left_.is_still(present) &&
          std::all_of(hooks.begin(), hooks.end(),
-                     [&](const Hook& hook) { return present.has_hook(hook); }) &&
-         present.of(Table::kFilter).our_rules == filter_rules &&
-         present.of(Table::kNat).our_rules == counters_.nat_rules;
-}
-
-/// Canaries of all tables, and the rules that lead to our chains: what a flush of a table or of a
-/// built-in chain takes away. To read a large rule set every period would cost more than it tells.
-Result<bool> FamilySync::way_in_is_there() {
-  Present present;
-  std::set<std::pair<Table, std::string>> chains;
-  const std::vector<Hook> hooks = render_hooks(in_force_->node(), programs_.family, render_);
-  for (const Hook& hook : hooks) {
-    chains.emplace(hook.table, hook.chain);
-  }
-  for (const Table table : kTables) {
-    const auto canary = look_at(table, kCanaryChain, present);
-    if (!canary || !*canary) {
-      return canary;
-    }
-  }
-  for (const auto& [table, chain] : chains) {
-    if (const auto there = look_at(table, chain, present); !there) {
-      return there;
-    }
-  }
-  return std::all_of(hooks.begin(), hooks.end(),
                      [&](const Hook& hook) { return present.has_hook(hook); });
 }
 
@@ -203,18 +157,6 @@ Result<bool> FamilySync::look_at(Table table, const std::string& chain, Present&
     return tl::make_unexpected(Error{describe(command, *done)});
   }
   return done->status == 0;
-}
-
-/// Nothing to guard counts as guarded.
-Result<bool> FamilySync::loopback_is_guarded() {
-  if (!has_localhost_node_ports(in_force_->node(), programs_.family, render_)) {
-    return true;
-  }
-  Present present;
-  if (const auto there = look_at(Table::kFilter, kSharedFirewallChain, present); !there) {
-    return there;
-  }
-  return present.guards_loopback();
 }
 
 void FamilySync::let_loopback_be_routed(const ForwardingTable& table) const {
@@ -245,6 +187,7 @@ Result<void> FamilySync::sync_whole(const ForwardingTable& table) {
   }
   let_loopback_be_routed(table);
   ++counters_.full_syncs;
+  left_.forget();
   note(text);
   service_rules_ = text.total.nat;
   for (const auto& [chain, rules] : shared.nat) {
@@ -336,6 +279,7 @@ void FamilySync::note(const SyncText& text) {
   counters_.nat_rules = text.total.nat;
   counters_.last_filter_rules = text.written.filter;
   counters_.last_nat_rules = text.written.nat;
+  left_.take(text.chains);
 }
 
 }  // namespace sluice::kni::ipt

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "dataplane/core/metrics.h"
+#include "kni/iptables/left_behind.h"
 #include "kni/iptables/programs.h"
 #include "kni/iptables/sync_text.h"
 
@@ -48,10 +49,10 @@ struct SyncOptions {
 // chains follow from, when the chains were changed from outside, and every hour in a small cluster.
 // A partial one that fails is followed by a whole one at once.
 //
-// Changes from outside: in a small cluster all is listed once a sync period and canaries, hooks and
-// the number of rules are compared; in a large one canaries and hooks only, chain by chain. In
-// both, that the rule is there that makes loopback safe to route. It is in a chain that is
-// kubelet's as well; a sync writes back what others have there (IT-3: a chain line empties).
+// Changes from outside: once a sync period all is listed and compared chain by chain with what was
+// left (left_behind.h), with the hooks, and with the rule that makes loopback safe to route. That
+// one is in a chain that is kubelet's as well; a sync writes back what others have there (IT-3: a
+// chain line empties).
 
 /// Keeps one family. Thread: one, but counters.
 class FamilySync {
@@ -72,10 +73,8 @@ class FamilySync {
   [[nodiscard]] bool whole_is_due(const core::ForwardingTable& table) const;
   /// Forgets what is in force if it is not any more.
   core::Result<void> look_around();
-  [[nodiscard]] bool is_as_left(const Present& present) const;
-  core::Result<bool> way_in_is_there();
+  [[nodiscard]] bool is_as_left(const Present& present);
   core::Result<bool> look_at(Table table, const std::string& chain, Present& present);
-  core::Result<bool> loopback_is_guarded();
   void let_loopback_be_routed(const core::ForwardingTable& table) const;
   core::Result<void> sync_whole(const core::ForwardingTable& table);
   core::Result<void> sync_change(const core::ForwardingTable& table);
@@ -96,6 +95,7 @@ class FamilySync {
   bool large_ = false;
   bool lock_held_ = false;         ///< by another program, in the last restore
   std::size_t service_rules_ = 0;  ///< in chains of service ports
+  LeftBehind left_;
   std::set<std::string> stale_;    ///< chains that wait for their deletion
   TimePoint last_whole_;
   TimePoint last_look_;

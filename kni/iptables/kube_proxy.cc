@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kni/iptables/programs.h"
+#include "kni/iptables/saved_line.h"
 
 namespace sluice::kni {
 namespace ipt {
@@ -29,37 +30,6 @@ bool contains(const List& list, const Value& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-/// Words of a saved rule. A quoted text stays one word with its quotes, so none of it reads as an
-/// option.
-std::vector<std::string> words_of(std::string_view line) {
-  std::vector<std::string> words(1);
-  bool quoted = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (c == '\\' && quoted && i + 1 < line.size()) {
-      words.back() += line[++i];
-    } else if (c == '"') {
-      quoted = !quoted;
-      words.back() += c;
-    } else if (c == ' ' && !quoted) {
-      words.emplace_back();
-    } else {
-      words.back() += c;
-    }
-  }
-  return words;
-}
-
-/// The chain a rule goes to; "": none.
-std::string target_of(const std::vector<std::string>& words) {
-  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    if (words[i] == "-j" || words[i] == "-g") {
-      return words[i + 1];
-    }
-  }
-  return "";
-}
-
 bool has_kube_proxy_chains(const Present& present) {
   return std::any_of(kTables.begin(), kTables.end(), [&](Table table) {
     const auto& chains = present.of(table).chains;
@@ -75,32 +45,38 @@ bool is_kube_proxy_chain(std::string_view name) {
                      [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
-void KubeProxyRemoval::take(std::string_view line) {
-  if (line.starts_with("*")) {
-    table_ = line.substr(1);
-    chains_.clear();
-    hooks_.clear();
-    held_.clear();
-  } else if (line.starts_with(":")) {
-    const std::string_view chain = line.substr(1, line.find(' ') - 1);
-    if (is_kube_proxy_chain(chain)) {
-      chains_.emplace_back(chain);
-    }
-  } else if (line.starts_with("-A ")) {
-    take_rule(line);
-  } else if (line == "COMMIT") {
-    end_table();
+void KubeProxyRemoval::take(std::string_view text) {
+  const SavedLine line = read_saved_line(text);
+  switch (line.kind) {
+    case SavedLine::Kind::kTable:
+      table_ = line.name;
+      chains_.clear();
+      hooks_.clear();
+      held_.clear();
+      break;
+    case SavedLine::Kind::kChain:
+      if (is_kube_proxy_chain(line.name)) {
+        chains_.emplace_back(line.name);
+      }
+      break;
+    case SavedLine::Kind::kAppend:
+      take_rule(line.name, line.rule);
+      break;
+    case SavedLine::Kind::kCommit:
+      end_table();
+      break;
+    default:
+      break;
   }
 }
 
-void KubeProxyRemoval::take_rule(std::string_view line) {
-  const std::vector<std::string> words = words_of(line);
-  const std::string target = target_of(words);
-  if (words.size() < 2 || !is_kube_proxy_chain(target) || is_kube_proxy_chain(words[1])) {
+void KubeProxyRemoval::take_rule(std::string_view chain, std::string_view rule) {
+  const std::string target = target_of(rule);
+  if (!is_kube_proxy_chain(target) || is_kube_proxy_chain(chain)) {
     return;
   }
-  if (contains(kBuiltIn, words[1]) && contains(kHooked, target)) {
-    hooks_.emplace_back(line.substr(3));
+  if (contains(kBuiltIn, chain) && contains(kHooked, target)) {
+    hooks_.push_back(std::string(chain).append(" ").append(rule));
   } else {
     held_.insert(target);
   }

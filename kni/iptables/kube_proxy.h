@@ -22,7 +22,7 @@ class KubeProxyRemoval {
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
  private:
-  void take_rule(std::string_view line);
+  void take_rule(std::string_view chain, std::string_view rule);
   void end_table();
 
   std::string table_;

@@ -1,8 +1,10 @@
 #include "kni/iptables/present.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "kni/iptables/names.h"
+#include "kni/iptables/saved_line.h"
 
 namespace sluice::kni::ipt {
 namespace {
@@ -21,24 +23,9 @@ bool is_hooked(std::string_view chain) {
   return chain != kMarkChain && chain != kCanaryChain && !is_service_chain(chain);
 }
 
-/// Takes the first word off.
-std::string_view take_word(std::string_view& text) {
-  const std::size_t end = std::min(text.find(' '), text.size());
-  const std::string_view word = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return word;
-}
-
-/// Chain or target that a rule goes to.
-std::string_view target_of(std::string_view rule) {
-  for (const std::string_view option : {" -j ", " -g "}) {
-    const std::size_t at = (" " + std::string(rule)).rfind(option);
-    if (at != std::string::npos) {
-      std::string_view rest = rule.substr(at + option.size() - 1);
-      return take_word(rest);
-    }
-  }
-  return {};
+std::uint64_t mixed(std::uint64_t digest, std::string_view rule) {
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15u;
+  return ((digest ^ std::hash<std::string_view>()(rule)) * kOdd) | 1u;
 }
 
 }  // namespace
@@ -60,34 +47,31 @@ bool is_ours(Table table, std::string_view chain) {
   return chain == kCanaryChain;
 }
 
-void Present::take(std::string_view line) {
-  if (line.empty()) {
-    return;
-  }
-  if (line.front() == '*') {
-    table_ = nullptr;
-    for (const Table table : kTables) {
-      if (line.substr(1) == name_of(table)) {
-        table_ = &tables_[static_cast<std::size_t>(table)];
-      }
+void Present::take(std::string_view text) {
+  const SavedLine line = read_saved_line(text);
+  if (line.kind == SavedLine::Kind::kTable) {
+    const auto found = std::find_if(kTables.begin(), kTables.end(),
+                                    [&](Table table) { return line.name == name_of(table); });
+    table_ = found == kTables.end() ? nullptr : &tables_[static_cast<std::size_t>(*found)];
+  } else if (table_ != nullptr && line.kind == SavedLine::Kind::kChain) {
+    if (line.name.starts_with("KUBE-")) {
+      table_->chains.emplace(line.name);
     }
-  } else if (table_ != nullptr && line.front() == ':') {
-    line.remove_prefix(1);
-    const std::string_view chain = take_word(line);
-    if (chain.starts_with("KUBE-")) {
-      table_->chains.emplace(chain);
+    if (is_ours(static_cast<Table>(table_ - tables_.data()), line.name)) {
+      table_->ours[std::string(line.name)];
     }
-  } else if (table_ != nullptr && line.starts_with("-A ")) {
-    take_rule(line.substr(3));
+  } else if (table_ != nullptr && line.kind == SavedLine::Kind::kAppend) {
+    take_rule(line.name, line.rule);
   }
 }
 
-void Present::take_rule(std::string_view rule) {
+void Present::take_rule(std::string_view chain, std::string_view rule) {
   ++rules_;
   const auto table = static_cast<Table>(table_ - tables_.data());
-  const std::string_view chain = take_word(rule);
   if (is_ours(table, chain)) {
-    ++table_->our_rules;
+    InTable::Seen& seen = table_->ours[std::string(chain)];
+    ++seen.rules;
+    seen.digest = mixed(seen.digest, rule);
     return;
   }
   if (table == Table::kFilter && chain == kSharedFirewallChain) {
@@ -98,7 +82,7 @@ void Present::take_rule(std::string_view rule) {
     }
     return;
   }
-  const std::string_view target = target_of(rule);
+  const std::string target = target_of(rule);
   const bool ours = is_ours(table, target) || target == kSharedFirewallChain;
   if (ours && is_hooked(target) && contains(kBuiltIn, chain)) {
     table_->hooks.emplace_back(chain, rule);

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "kni/iptables/ruleset.h"
@@ -17,7 +18,12 @@ class Present {
     std::set<std::string, std::less<>> chains;  ///< named KUBE-*
     /// Rules of built-in chains that go where our hooks go: chain and rest, as saved.
     std::vector<std::pair<std::string, std::string>> hooks;
-    std::size_t our_rules = 0;  ///< in chains of ours
+    /// Chains of ours: how many rules they have, and a digest of what they say (never 0).
+    struct Seen {
+      std::size_t rules = 0;
+      std::uint64_t digest = 1;
+    };
+    std::unordered_map<std::string, Seen> ours;
     /// Chains of ours that rules of others go to.
     std::set<std::string, std::less<>> wanted_by_others;
   };
@@ -41,7 +47,7 @@ class Present {
   [[nodiscard]] bool has_ours() const;
 
  private:
-  void take_rule(std::string_view rule);
+  void take_rule(std::string_view chain, std::string_view rule);
 
   std::array<InTable, kTables.size()> tables_;
   InTable* table_ = nullptr;

@@ -16,6 +16,7 @@ void RestoreText::begin(Table table) {
 
 void RestoreText::declare(std::string_view chain) {
   line(":", chain, " - [0:0]");
+  written(chain) = 0;
 }
 
 void RestoreText::declare(const Chains& chains) {
@@ -26,6 +27,8 @@ void RestoreText::declare(const Chains& chains) {
 
 void RestoreText::append(std::string_view chain, std::string_view rule) {
   line("-A ", chain, " ", rule);
+  std::optional<std::size_t>& rules = written(chain);
+  rules = rules.value_or(0) + 1;
   ++rules_[static_cast<std::size_t>(table_)];
 }
 
@@ -47,6 +50,7 @@ void RestoreText::take_out(std::string_view chain, std::string_view rule) {
 
 void RestoreText::remove(std::string_view chain) {
   line("-X ", chain);
+  written(chain).reset();
 }
 
 void RestoreText::commit() {

@@ -2,13 +2,20 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "kni/iptables/ruleset.h"
 
 namespace sluice::kni::ipt {
+
+/// Chains that an input declares or deletes, by table: how many rules each has behind it; absent
+/// numbers are of deleted ones.
+using WrittenChains =
+    std::array<std::unordered_map<std::string, std::optional<std::size_t>>, kTables.size()>;
 
 /// Input of `iptables-restore --noflush`: sections, each of one table and one commit. A chain that
 /// is declared is emptied; what is not named stays as it is. Chains are declared before any rule.
@@ -29,6 +36,7 @@ class RestoreText {
   void commit();
 
   [[nodiscard]] std::string take() { return std::move(text_); }
+  [[nodiscard]] WrittenChains take_written() { return std::move(written_); }
   /// Rules appended to chains of that table.
   [[nodiscard]] std::size_t rules(Table table) const noexcept {
     return rules_[static_cast<std::size_t>(table)];
@@ -37,10 +45,14 @@ class RestoreText {
  private:
   void line(std::string_view a, std::string_view b = {}, std::string_view c = {},
             std::string_view d = {});
+  std::optional<std::size_t>& written(std::string_view chain) {
+    return written_[static_cast<std::size_t>(table_)][std::string(chain)];
+  }
 
   std::string text_;
   Table table_ = Table::kFilter;
   std::array<std::size_t, kTables.size()> rules_{};
+  WrittenChains written_;
 };
 
 /// A whole rule set as text, for goldens and checks.

@@ -219,7 +219,7 @@ SyncText write_whole(const ForwardingTable& table, core::Family family, const Ru
   out.commit();
   write_section(out, Table::kMangle, {{kCanaryChain, {}}});
   const RuleCounts all{out.rules(Table::kFilter), out.rules(Table::kNat)};
-  return {out.take(), all, all};
+  return {out.take(), all, all, out.take_written()};
 }
 
 ServiceChange render_change(const ForwardingTable& before, const ForwardingTable& after,
@@ -272,7 +272,7 @@ SyncText write_change(const ServiceChange& change, const Ruleset& shared_before,
   if (filter_too && (order.takes || !order.adds)) {
     write_section(out, Table::kFilter, shared_after.filter);
   }
-  return {out.take(), written, {}};
+  return {out.take(), written, {}, out.take_written()};
 }
 
 std::string write_cleanup(const Present& present) {

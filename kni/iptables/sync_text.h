@@ -38,6 +38,7 @@ struct SyncText {
   std::string text;
   RuleCounts written;
   RuleCounts total;  ///< as if all had been written
+  WrittenChains chains = {};
 };
 
 /// Everything, over whatever is there. @param sections  the nftables-backed variant.

@@ -30,9 +30,12 @@ Batch::Batch(std::optional<std::uint32_t> generation) {
 }
 
 void Batch::append_bytes(const void* at, std::size_t size) {
-  const auto* from = static_cast<const char*>(at);
-  bytes_.insert(bytes_.end(), from, from + size);
-  bytes_.resize(align4(bytes_.size()));
+  if (size == 0) {
+    return;
+  }
+  const std::size_t begin = bytes_.size();
+  bytes_.resize(begin + align4(size));
+  std::memcpy(bytes_.data() + begin, at, size);
 }
 
 void Batch::header(std::uint16_t type, std::uint16_t flags, std::uint8_t family,

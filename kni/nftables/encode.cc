@@ -61,6 +61,10 @@ class Encoder {
     for (const std::string* chain : plan_.emptied) {
       named(NFT_MSG_DELRULE, NFTA_RULE_TABLE, NFTA_RULE_CHAIN, "chain", *chain);
     }
+    for (const std::string* set : plan_.flushed) {
+      named(NFT_MSG_DELSETELEM, NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_ELEM_LIST_SET, "elements of",
+            *set);
+    }
     for (const Plan::ElementChange& change : plan_.removed) {
       elements(NFT_MSG_DELSETELEM, 0, change);
     }
@@ -124,6 +128,9 @@ class Encoder {
       }
       nftnl_set_set_data(s, NFTNL_SET_DESC_CONCAT, parts.data(),
                          static_cast<std::uint32_t>(parts.size()));
+    }
+    if (spec.size != 0) {
+      nftnl_set_set_u32(s, NFTNL_SET_DESC_SIZE, spec.size);
     }
     const std::string user_data = set_user_data(spec, family_);
     nftnl_set_set_data(s, NFTNL_SET_USERDATA, user_data.data(),
@@ -252,7 +259,7 @@ void encode_forgetting(Batch& batch, core::Family family, const std::vector<std:
   const SetSpec spec = affinity_set();
   Elements elements;
   for (const std::string& key : keys) {
-    elements[key];
+    elements.emplace_back(key, ElementValue());
   }
   Plan plan;
   plan.family = family;

@@ -24,7 +24,6 @@ constexpr std::uint32_t kScratchWord = 8;  // beyond the longest key that has a 
 constexpr std::uint32_t kStateNew = 1u << (IP_CT_NEW + 1);
 constexpr std::uint8_t kPortUnreachable4 = 3;    // ICMP code
 constexpr std::uint8_t kPortUnreachable6 = 4;    // ICMPv6 code
-constexpr std::uint32_t kHashSeed = 0x51c1ce00;  // fixed: a source keeps its endpoint over restarts
 
 struct FreeRule {
   void operator()(nftnl_rule* rule) const noexcept { nftnl_rule_free(rule); }
@@ -227,7 +226,7 @@ class Writer {
     nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_LEN, static_cast<std::uint32_t>(hashed));
     nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_MODULUS, p.modulus);
     nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_OFFSET, p.offset);
-    nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_SEED, kHashSeed);
+    nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_SEED, seed_of(p));
   }
 
   nftnl_expr* lookup(const std::string& set) {

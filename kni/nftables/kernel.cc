@@ -30,12 +30,14 @@ class Reader {
  public:
   Reader(Socket& socket, Family family) : socket_(socket), family_(family) { out_.family = family; }
 
-  int read(Ruleset& to) {
-    for (const auto& step :
-         {&Reader::read_sets, &Reader::read_chains, &Reader::read_rules, &Reader::read_elements}) {
+  int read(Ruleset& to, bool with_elements) {
+    for (const auto& step : {&Reader::read_sets, &Reader::read_chains, &Reader::read_rules}) {
       if (const int rc = (this->*step)(); rc != 0) {
         return rc;
       }
+    }
+    if (const int rc = with_elements ? read_elements() : 0; rc != 0) {
+      return rc;
     }
     to = std::move(out_);
     return 0;
@@ -73,7 +75,9 @@ class Reader {
     const bool same = a.u32(NFTA_SET_FLAGS) == set_flags(wanted.kind) &&
                       a.u32(NFTA_SET_KEY_TYPE) == key_type(wanted.key, family_) &&
                       a.u32(NFTA_SET_KEY_LEN) == key_size(wanted.key, family_);
-    return same ? wanted : SetSpec{};
+    SetSpec spec = same ? wanted : SetSpec{};
+    spec.size = a.nest(NFTA_SET_DESC).u32(NFTA_SET_DESC_SIZE);
+    return spec;
   }
 
   int read_chains() {
@@ -87,17 +91,27 @@ class Reader {
     });
   }
 
+  /// Chain by chain: of a table the kernel walks all rules anew for every piece of the answer.
   int read_rules() {
-    return list(NFT_MSG_GETRULE, text_attribute(NFTA_RULE_TABLE, kTable), NFTA_RULE_TABLE,
-                [&](const Attributes& a) {
-                  Rule rule;
-                  rule.digest = read_digest(a.find(NFTA_RULE_USERDATA));
-                  out_.chains[a.text(NFTA_RULE_CHAIN)].rules.push_back(std::move(rule));
-                });
+    const std::string table = text_attribute(NFTA_RULE_TABLE, kTable);
+    for (auto& [name, named] : out_.chains) {
+      Chain& chain = named;  // clang 14 takes no structured binding into a lambda
+      const int rc = list(NFT_MSG_GETRULE, table + text_attribute(NFTA_RULE_CHAIN, name),
+                          NFTA_RULE_TABLE, [&](const Attributes& a) {
+                            Rule rule;
+                            rule.digest = read_digest(a.find(NFTA_RULE_USERDATA));
+                            chain.rules.push_back(std::move(rule));
+                          });
+      if (rc != 0 && rc != ENOENT) {
+        return rc;
+      }
+    }
+    return 0;
   }
 
   int read_elements() {
-    for (const auto& [name, spec] : out_.sets) {
+    for (const auto& [name, set] : out_.sets) {
+      const SetSpec& spec = set;  // clang 14 takes no structured binding into a lambda
       if (spec.kind == SetSpec::Kind::kTimeoutSet || spec.key.empty()) {
         continue;
       }
@@ -132,7 +146,7 @@ class Reader {
       value.data = a.nest(NFTA_SET_ELEM_DATA).find(NFTA_DATA_VALUE);
     }
     value.comment = read_comment(a.find(NFTA_SET_ELEM_USERDATA));
-    elements.insert_or_assign(std::move(key), std::move(value));
+    elements.emplace_back(std::move(key), std::move(value));
   }
 
   Socket& socket_;
@@ -193,7 +207,7 @@ class NetlinkKernel : public Kernel {
     return handles;
   }
 
-  core::Result<Rulesets> read() override {
+  core::Result<Rulesets> read(Depth depth) override {
     Rulesets rulesets;
     const auto present = handles();
     if (!present) {
@@ -203,7 +217,9 @@ class NetlinkKernel : public Kernel {
       if ((f == Family::kIpv4 ? present->v4 : present->v6) == 0) {
         continue;
       }
-      const int rc = again([&] { return Reader(socket_, f).read(rulesets.of(f)); });
+      const int rc = again([&] {
+        return Reader(socket_, f).read(rulesets.of(f), depth == Depth::kElements);
+      });
       if (rc != 0) {
         return tl::make_unexpected(core::Error{describe({rc, "reading our tables back"})});
       }
@@ -230,16 +246,21 @@ class NetlinkKernel : public Kernel {
   }
 
   /// While somebody listens the kernel makes a message of every element of a commit, a third of its
-  /// work (perf, 100,000 elements). Commits of others meanwhile show by the generation alone.
+  /// work (perf, 100,000 elements).
   CommitResult commit(const Batch& batch) override {
-    const bool deaf = batch.size() > kLargeBatch && listener_.set_deaf(true) == 0;
-    CommitResult result = socket_.commit(batch);
-    if (const int rc = deaf ? listener_.set_deaf(false) : 0; rc != 0 && result.error == 0) {
-      result = {rc, "listening to events"};
+    if (!deaf_ && batch.size() > kLargeBatch) {
+      deaf_ = listener_.set_deaf(true) == 0;
     }
+    const CommitResult result = socket_.commit(batch);
+    listen_again();
     return result;
   }
-  Events take_events() override { return listener_.take_events(socket_.port()); }
+  Events take_events() override {
+    listen_again();
+    Events events = listener_.take_events(socket_.port());
+    events.refused = std::exchange(refused_, 0);
+    return events;
+  }
 
   core::Result<bool> forget(const std::function<bool(std::uint32_t)>& gone) override {
     CommitResult result;
@@ -262,6 +283,14 @@ class NetlinkKernel : public Kernel {
   }
 
  private:
+  /// What is refused is tried again at the next look; until then generations tell of others.
+  void listen_again() {
+    if (deaf_) {
+      deaf_ = listener_.set_deaf(false) != 0;
+      refused_ += deaf_ ? 1 : 0;
+    }
+  }
+
   /// Keys of one family whose number is `gone`, but for those about to end.
   std::vector<std::string> remembered(Family f, const std::function<bool(std::uint32_t)>& gone) {
     constexpr std::uint64_t kSoon = 2000;  // ms
@@ -298,6 +327,8 @@ class NetlinkKernel : public Kernel {
 
   Socket socket_;
   Socket listener_;
+  bool deaf_ = false;
+  std::uint32_t refused_ = 0;
 };
 
 std::string meaning(int error) {
@@ -337,7 +368,7 @@ core::Result<std::unique_ptr<Kernel>> open_kernel() {
     const int error = rc == EINVAL ? EOPNOTSUPP : rc;
     return tl::make_unexpected(core::Error{describe({error, "asking for the generation"})});
   }
-  auto listener = Socket::open_listener();
+  auto listener = Socket::open_listener(socket->port());
   if (!listener) {
     return tl::make_unexpected(listener.error());
   }

@@ -12,17 +12,19 @@
 
 namespace sluice::kni::nft {
 
-/// A commit, as an event tells of it.
+/// A commit, as events tell of it.
 struct Commit {
   std::uint32_t generation = 0;
   std::uint32_t pid = 0;
   std::string process;
+  bool ours = false;  ///< it was about one of our tables, and not only about what rules remember
 };
 
 /// What happened since the last look.
 struct Events {
   std::vector<Commit> foreign;  ///< commits of others
   bool lost = false;            ///< some could not be delivered
+  std::uint32_t refused = 0;    ///< times that the kernel would not let us listen again
 };
 
 /// How a transaction ended. All of it is in force or nothing.
@@ -51,10 +53,14 @@ class Kernel {
   /// Number of the rule set of this network namespace; grows with every commit of anyone.
   virtual core::Result<std::uint32_t> generation() = 0;
   virtual core::Result<TableHandles> handles() = 0;
+  /// How much of our tables is read. The kernel walks a set anew for every 32 KiB of an answer, so
+  /// reading elements costs the square of their number: that is for those who check.
+  enum class Depth : std::uint8_t { kFrame, kElements };
   /// What our tables hold, with rules as digests and without what rules remember. Objects that are
   /// not ours appear as something that no rule set of ours has.
-  virtual core::Result<Rulesets> read() = 0;
+  virtual core::Result<Rulesets> read(Depth depth) = 0;
   virtual core::Result<Refusals> refusals() = 0;
+  /// Commits of others during one may go without an event; the generation shows them.
   virtual CommitResult commit(const Batch& batch) = 0;
   /// Removes what is remembered under numbers that are `gone`. @return whether that was a commit.
   virtual core::Result<bool> forget(const std::function<bool(std::uint32_t)>& gone) = 0;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kni/nftables/slots.h"
+
 namespace sluice::kni::nft {
 namespace {
 
@@ -158,16 +160,26 @@ Shape first_of(const Shape& shape) {
   return first;
 }
 
-/// @param slots  0: the dispatch ends untranslated.
-void add_pick(std::vector<Rule>& rules, const Shape& shape, Family family, std::uint32_t slots,
+/// @param places  0: the dispatch ends untranslated.
+void add_pick(std::vector<Rule>& rules, const Shape& shape, Family family, std::uint32_t places,
               std::uint32_t offset) {
-  if (slots == 0) {
+  if (places == 0) {
     return;
   }
   const Fields key = shape.node_port ? kNodePort : kFrontend;
   const char* map = shape.node_port ? names::kNodePortEndpoints : names::kServiceEndpoints;
-  rules.push_back(make_rule(family, {DnatMap{key, {shape.pick, slots, offset}, map}}));
-  if (slots > 1) {
+  const auto pick = [&](std::uint32_t among, std::uint32_t attempt) {
+    const std::uint32_t hash = shape.pick == Pick::Kind::kRandom ? 0 : attempt;
+    rules.push_back(make_rule(family, {DnatMap{key, {shape.pick, among, offset, hash}, map}}));
+  };
+  pick(places, 0);
+  if (may_have_empty(places)) {
+    for (std::uint32_t i = 1; i < kAttempts; ++i) {
+      pick(places, i);
+    }
+    pick(places / 2, kAttempts);
+  }
+  if (places > 1) {
     rules.push_back(make_rule(family, {Go{chain_name(first_of(shape)), false}}));
   }
 }
@@ -237,13 +249,14 @@ Ruleset render_node(const core::NodePart& node, Family family, const Scope& scop
   for (const auto& [name, spec] : ruleset.sets) {
     ruleset.elements[name];
   }
-  for (const core::IpAddress& a : node.of(family).active_cluster_ips) {
-    ruleset.elements[names::kClusterIps][address_key(a)];
-  }
-  if (!node.of(family).node_ports.match_all) {
-    for (const core::IpAddress& a : node.of(family).node_ports.addresses) {
-      ruleset.elements[names::kNodePortIps][address_key(a)];
+  const auto add = [&](const char* set, const std::vector<core::IpAddress>& addresses) {
+    for (const core::IpAddress& address : addresses) {
+      ruleset.elements[set].emplace_back(address_key(address), ElementValue());
     }
+  };
+  add(names::kClusterIps, node.of(family).active_cluster_ips);
+  if (!node.of(family).node_ports.match_all) {
+    add(names::kNodePortIps, node.of(family).node_ports.addresses);
   }
   return ruleset;
 }

@@ -20,15 +20,15 @@ namespace sluice::kni::nft {
 //   postrouting 100          masquerading            P-9
 //
 // `services` looks (daddr . proto . dport) up in service-ips, which names a chain. Chains are made
-// per shape, not per Service: c-N picks slot 0..N-1 and translates by svc-eps (daddr . proto .
-// dport . slot -> addr . port). x-N marks first, o-M picks among the local list, l-N-M is an
-// external frontend with policy Local. So a Service is elements of a few maps, which a kernel
+// per shape, not per Service: c-N picks one of N places and translates by the slot there, if there
+// is one (slots.h), by svc-eps (daddr . proto . dport . slot -> addr . port). x-N marks first, o-M
+// picks among the local list, l-N-M is an external frontend with policy Local. So a Service is elements of a few maps, which a kernel
 // loads and changes in bulk. Node ports have the same without daddr (chains n..., nodeport-eps).
-// Slots of the cluster list are 0..N-1, those of the local list begin at kLocalSlots, so a change
+// Slots of the cluster list begin at 0, those of the local list at kLocalSlots, so a change
 // of one list moves nothing of the other.
 //
 // Rules and map elements are read at moments that may lie on both sides of a commit. A picked slot
-// that is gone then is caught by each pick's second rule, which goes on to the list's first slot.
+// that is gone then is caught by each pick's last rule, which goes on to the list's first slot.
 //
 // A Service with session affinity has chains of its own (section 12): first one rule per candidate
 // "source remembered there", then a uniform choice; each endpoint has a chain that remembers the
@@ -82,7 +82,7 @@ struct Scope {
 /// Rule that a source counts as pod-local, or that it does not. nullopt: no detector.
 [[nodiscard]] std::optional<Statement> pod_local(const core::LocalDetector& detector, bool negate);
 
-/// What a shared chain does; N and M are the numbers of slots of the cluster and local list.
+/// What a shared chain does; N and M are the numbers of places of the cluster and local list.
 struct Shape {
   enum class Kind : std::uint8_t {
     kCluster,        ///< c-N: pick from the cluster list

@@ -23,6 +23,11 @@ void encode_removal(nft::Batch& batch, Family family, const std::string& table) 
   nft::encode_table_end(batch, family, table);
 }
 
+/// Numbers may wrap.
+bool is_later(std::uint32_t generation, std::uint32_t than) {
+  return static_cast<std::int32_t>(generation - than) > 0;
+}
+
 }  // namespace
 
 Result<void> remove_tables(nft::Kernel& kernel, const std::vector<std::string>& names) {
@@ -47,36 +52,59 @@ core::Capabilities NftablesSink::capabilities() const {
   return nft::nftables_capabilities();
 }
 
-void NftablesSink::suspect() {
-  if (!suspect_since_) {
-    suspect_since_ = options_.clock();
+void NftablesSink::warn(const std::string& line) const {
+  if (options_.warn) {
+    options_.warn(line);
+  }
+}
+
+void NftablesSink::hear(const nft::Events& events) {
+  for (const nft::Commit& commit : events.foreign) {
+    ++counters_.foreign_commits;
+    if (commit.ours && is_later(commit.generation, generation_)) {
+      touched_ = true;
+      last_foreign_ = commit;
+    }
+    if (commit.generation == generation_ + 1) {
+      generation_ = commit.generation;
+    }
+  }
+  missed_ = missed_ || events.lost;
+  counters_.listen_failures += events.refused;
+  if (events.refused != 0) {
+    warn("nftables: the kernel does not let us hear of others' changes; it is asked again");
   }
 }
 
 /// Finds out whether what we know of the kernel still holds; forgets it if not.
 Result<void> NftablesSink::look_around(const core::ForwardingTable* wanted) {
-  const nft::Events events = kernel_->take_events();
-  counters_.foreign_commits += events.foreign.size();
-  if (!events.foreign.empty()) {
-    last_foreign_ = events.foreign.back();
-  }
+  hear(kernel_->take_events());
   const auto generation = kernel_->generation();
   if (!generation) {
     return tl::make_unexpected(generation.error());
   }
-  if (in_force_ == nullptr || (*generation == generation_ && !suspect_since_)) {
+  if (is_later(*generation, generation_)) {
+    hear(kernel_->take_events());  // of a commit just now
+  }
+  if (in_force_ == nullptr) {
     return {};
   }
-  suspect();
+  if (is_later(*generation, generation_)) {
+    missed_ = true;
+    generation_ = *generation;
+  }
+  if (!touched_ && !missed_) {
+    return {};
+  }
   const auto handles = kernel_->handles();
   if (!handles) {
     return tl::make_unexpected(handles.error());
   }
+  touched_ = touched_ || !(*handles == handles_);
+  suspect_since_ = suspect_since_.value_or(options_.clock());
   const bool due = options_.clock() - *suspect_since_ >= options_.verify_within;
   if (!(*handles == handles_) || due || wanted == in_force_.get()) {
     in_force_ = nullptr;
-  } else {
-    generation_ = *generation;
   }
   return {};
 }
@@ -85,9 +113,7 @@ Result<core::ApplyReport> NftablesSink::apply(const core::TablePtr& table) {
   const auto fail = [&](const Error& error) {
     ++counters_.sync_failures;
     in_force_ = nullptr;
-    if (options_.warn) {
-      options_.warn(error.message);
-    }
+    warn(error.message);
     return tl::make_unexpected(error);
   };
   if (const auto looked = look_around(table.get()); !looked) {
@@ -125,8 +151,19 @@ Result<bool> NftablesSink::commit(const nft::Batch& batch, std::uint32_t generat
   return true;
 }
 
-/// Reads what is there and sends what differs.
+void NftablesSink::tell_of_repair() {
+  if (!std::exchange(touched_, false) || !suspect_since_) {
+    return;  // one repair, however often it is tried
+  }
+  ++counters_.repairs;
+  warn("nftables: our tables were changed from outside; the last commit was by " +
+       last_foreign_.process + " (pid " + std::to_string(last_foreign_.pid) +
+       "); they are put right");
+}
+
+/// Writes everything over whatever is there, in one transaction.
 Result<bool> NftablesSink::write_all(const nft::Rendered& wanted, bool with_generation) {
+  hear(kernel_->take_events());
   const auto generation = kernel_->generation();
   if (!generation) {
     return tl::make_unexpected(generation.error());
@@ -136,28 +173,16 @@ Result<bool> NftablesSink::write_all(const nft::Rendered& wanted, bool with_gene
     return tl::make_unexpected(there.error());
   }
   handles_ = *there;
-  const auto present = kernel_->read();
+  const auto present = kernel_->read(nft::Kernel::Depth::kFrame);
   if (!present) {
     return tl::make_unexpected(present.error());
   }
-  const nft::Plan v4 = nft::make_plan(present->v4, wanted.rulesets.v4);
-  const nft::Plan v6 = nft::make_plan(present->v6, wanted.rulesets.v6);
-  if (v4.empty() && v6.empty() && options_.replaces.empty()) {
-    generation_ = *generation;
-    return true;
-  }
-  // A change that was refused twice knows what is there; only its generation is behind.
-  if (suspect_since_ && in_force_ == nullptr) {
-    suspect_since_.reset();  // one repair, however often it is tried
-    ++counters_.repairs;
-    if (options_.warn) {
-      options_.warn("nftables: our tables were changed from outside; the last commit was by " +
-                    last_foreign_.process + " (pid " + std::to_string(last_foreign_.pid) +
-                    "); they are put right");
-    }
-  }
+  tell_of_repair();
   generation_ = *generation;
-  return send(v4, v6, with_generation);
+  rooms_v4_ = {present->v4, wanted.rulesets.v4};
+  rooms_v6_ = {present->v6, wanted.rulesets.v6};
+  return send(nft::make_plan(present->v4, wanted.rulesets.v4, nft::Known::kNone),
+              nft::make_plan(present->v6, wanted.rulesets.v6, nft::Known::kNone), with_generation);
 }
 
 /// Both tables and what the plans say, as one transaction. @param last  it brings them into effect.
@@ -218,6 +243,7 @@ Result<void> NftablesSink::sync_all(const core::ForwardingTable& table) {
   }
   handles_ = *handles;
   suspect_since_.reset();
+  missed_ = false;
   shares_ = std::move(wanted.shares);
   forget([&](std::uint32_t number) { return !wanted.memories.contains(number); });
   const nft::UnsupportedBySlot before = std::exchange(unsupported_, std::move(wanted.unsupported));
@@ -230,14 +256,23 @@ Result<void> NftablesSink::sync_all(const core::ForwardingTable& table) {
   return {};
 }
 
-/// Sends the difference to the table in force.
+/// Sends the difference to the table in force. @return false: everything has to be written anew,
+/// others committed in between or a set is too small.
 Result<bool> NftablesSink::write_change(const nft::RenderedChange& change) {
   const nft::Plan v4 = nft::make_plan(change.before.v4, change.after.v4);
   const nft::Plan v6 = nft::make_plan(change.before.v6, change.after.v6);
   if (v4.empty() && v6.empty()) {
     return true;
   }
-  return send(v4, v6, true);
+  if (!rooms_v4_.admit(v4) || !rooms_v6_.admit(v6)) {
+    return false;
+  }
+  auto done = send(v4, v6, true);
+  if (done && *done) {
+    rooms_v4_.take(v4);
+    rooms_v6_.take(v6);
+  }
+  return done;
 }
 
 Result<void> NftablesSink::sync_change(const core::ForwardingTable& table) {
@@ -284,8 +319,8 @@ void NftablesSink::forget(const std::function<bool(std::uint32_t)>& gone) {
   const auto forgotten = kernel_->forget(gone);
   if (forgotten) {
     generation_ += *forgotten ? 1 : 0;
-  } else if (options_.warn) {
-    options_.warn(forgotten.error().message);
+  } else {
+    warn(forgotten.error().message);
   }
 }
 
@@ -328,6 +363,9 @@ void NftablesSink::collect(core::MetricVisitor& out) const {
           counters_.foreign_commits);
   counter("sluice_nftables_repairs_total", "Times our tables had been changed from outside.", "",
           counters_.repairs);
+  counter("sluice_nftables_listen_failures_total",
+          "Times the kernel did not let us listen for others' commits again.", "",
+          counters_.listen_failures);
 }
 
 core::ApplyReport NftablesSink::report(const core::ForwardingTable& table) const {

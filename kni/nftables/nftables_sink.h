@@ -13,6 +13,7 @@
 #include "kni/nftables/kernel.h"
 #include "kni/nftables/plan.h"
 #include "kni/nftables/render.h"
+#include "kni/nftables/room.h"
 
 namespace sluice::kni {
 
@@ -24,20 +25,24 @@ namespace sluice::kni {
 // between the two tables is rendered and sent. Each transaction names the generation it was made
 // for; the kernel refuses it when anyone committed since.
 //
-// The generation counts every table's commits, so another number is a suspicion only. Our tables'
-// handles are looked at at once (a flushed rule set shows there), the contents when apply() is
-// called without a change or `verify_within` has passed: everything is read back and what differs
-// is sent. The same happens at the start and after a failure. After two refusals in a row the
-// transaction goes without the generation and all is read back behind it.
+// The generation counts every table's commits. Each of another is heard as an event, and what it
+// was about; one that was not heard shows by its number. Those about our tables, and those not
+// heard, are a suspicion. Our tables' handles are looked at at once then (a flushed rule set shows
+// there); when apply() is called without a change or `verify_within` has passed everything is
+// written anew: sets, chains and rules are read and compared, elements are not, because to read
+// them costs many times what it costs to flush and fill every set in the same transaction. The
+// same happens at the start and after a failure. After two refusals in a row the transaction goes
+// without the generation, and all is written once more behind it.
 
 /// Reads by any thread.
 struct NftablesCounters {
-  std::atomic<std::uint64_t> full_syncs{0};  ///< what the kernel holds was read first
+  std::atomic<std::uint64_t> full_syncs{0};  ///< everything was written
   std::atomic<std::uint64_t> partial_syncs{0};
   std::atomic<std::uint64_t> sync_failures{0};
   std::atomic<std::uint64_t> conflicts{0};  ///< others committed between our look and commit
   std::atomic<std::uint64_t> foreign_commits{0};
   std::atomic<std::uint64_t> repairs{0};  ///< our tables had been changed from outside
+  std::atomic<std::uint64_t> listen_failures{0};  ///< the kernel would not tell of others again
 };
 
 /// Removes tables, by name, in both families, if they are there. Errors: one line.
@@ -76,6 +81,8 @@ class NftablesSink : public core::TableSink, public core::MetricSource {
  private:
   core::Result<void> sync(const core::ForwardingTable& table);
   core::Result<void> look_around(const core::ForwardingTable* wanted);
+  void hear(const nft::Events& events);
+  void tell_of_repair();
   core::Result<void> sync_all(const core::ForwardingTable& table);
   core::Result<void> sync_change(const core::ForwardingTable& table);
   core::Result<bool> write_all(const nft::Rendered& wanted, bool with_generation);
@@ -85,7 +92,7 @@ class NftablesSink : public core::TableSink, public core::MetricSource {
   [[nodiscard]] nft::Batch make_batch(const nft::Plan& v4, const nft::Plan& v6,
                                       bool with_generation, bool last) const;
   void forget(const std::function<bool(std::uint32_t)>& gone);
-  void suspect();
+  void warn(const std::string& line) const;
   void tell(const std::vector<core::Unsupported>& before,
             const std::vector<core::Unsupported>& now) const;
   [[nodiscard]] core::ApplyReport report(const core::ForwardingTable& table) const;
@@ -98,9 +105,13 @@ class NftablesSink : public core::TableSink, public core::MetricSource {
   nft::SharesOfBoth shares_;
   nft::UnsupportedBySlot unsupported_;
   nft::TableHandles handles_;
-  std::uint32_t generation_ = 0;  ///< of the kernel after our last look or commit
+  nft::Rooms rooms_v4_;
+  nft::Rooms rooms_v6_;
+  std::uint32_t generation_ = 0;  ///< up to which all commits are ours or known of
   bool was_full_ = false;         ///< the last sync was a full one, or became one
   bool partly_sent_ = false;      ///< new chains of the change that was refused then are in force
+  bool touched_ = false;          ///< others changed our tables
+  bool missed_ = false;           ///< others may have, we could not hear
   std::optional<Clock::time_point> suspect_since_;
   nft::Commit last_foreign_;
 };

@@ -1,6 +1,8 @@
 #include "kni/nftables/plan.h"
 
 #include <set>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "kni/nftables/layout.h"
@@ -16,7 +18,8 @@ const typename Map::mapped_type* find(const Map& map, const typename Map::key_ty
 
 class Planner {
  public:
-  Planner(const Ruleset& before, const Ruleset& after) : before_(before), after_(after) {
+  Planner(const Ruleset& before, const Ruleset& after, Known known)
+      : before_(before), after_(after), known_(known) {
     plan_.family = after.family;
   }
 
@@ -31,15 +34,15 @@ class Planner {
   /// A set whose shape is another is made anew; then no rule may hold the old one.
   void plan_sets() {
     for (const auto& [name, spec] : before_.sets) {
-      const SetSpec* wanted = find(after_.sets, name);
-      if (wanted == nullptr || !(*wanted == spec)) {
+      if (gone(name)) {
         plan_.deleted_sets.push_back(&name);
-        remade_ = remade_ || wanted != nullptr;
+        remade_ = remade_ || after_.sets.contains(name);
+      } else if (known_ == Known::kNone && spec.kind != SetSpec::Kind::kTimeoutSet) {
+        plan_.flushed.push_back(&name);
       }
     }
     for (const auto& [name, spec] : after_.sets) {
-      const SetSpec* present = find(before_.sets, name);
-      if (present == nullptr || !(*present == spec)) {
+      if (!before_.sets.contains(name) || gone(name)) {
         plan_.new_sets.emplace_back(&name, &spec);
       }
     }
@@ -95,10 +98,14 @@ class Planner {
     return nullptr;
   }
 
+  /// What is there of this name is not wanted, or not so, or too small.
   [[nodiscard]] bool gone(const std::string& set) const {
     const SetSpec* present = find(before_.sets, set);
     const SetSpec* wanted = find(after_.sets, set);
-    return present != nullptr && (wanted == nullptr || !(*wanted == *present));
+    const Elements* elements = find(after_.elements, set);
+    const std::size_t count = elements != nullptr ? elements->size() : 0;
+    return present != nullptr && (wanted == nullptr || !wanted->is_like(*present) ||
+                                  (present->size != 0 && count > present->size));
   }
 
   /// Elements that `other` has not, or has with another value.
@@ -107,16 +114,14 @@ class Planner {
     Plan::ElementChange change;
     change.set = &set;
     change.spec = spec_of(set);
-    if (other.empty()) {
-      change.elements.reserve(elements.size());
+    change.elements.reserve(other.empty() ? elements.size() : 0);
+    std::unordered_map<std::string_view, const ElementValue*> others;
+    for (const auto& [key, value] : other) {
+      others.emplace(key, &value);
     }
     for (const auto& element : elements) {
-      if (other.empty()) {
-        change.elements.push_back(&element);
-        continue;
-      }
-      const auto found = other.find(element.first);
-      if (found == other.end() || !(found->second == element.second)) {
+      const ElementValue* const* there = find(others, element.first);
+      if (there == nullptr || !(**there == element.second)) {
         change.elements.push_back(&element);
       }
     }
@@ -127,6 +132,7 @@ class Planner {
 
   const Ruleset& before_;
   const Ruleset& after_;
+  const Known known_;
   Plan plan_;
   bool remade_ = false;
 };
@@ -166,8 +172,8 @@ Plan take_first(Plan& plan) {
   return first;
 }
 
-Plan make_plan(const Ruleset& before, const Ruleset& after) {
-  return Planner(before, after).make();
+Plan make_plan(const Ruleset& before, const Ruleset& after, Known known) {
+  return Planner(before, after, known).make();
 }
 
 }  // namespace sluice::kni::nft

@@ -22,6 +22,7 @@ struct Plan {
 
   core::Family family = core::Family::kIpv4;
   std::vector<const std::string*> emptied;  ///< chains that lose all their rules
+  std::vector<const std::string*> flushed;  ///< sets that lose all their elements
   std::vector<ElementChange> removed;       ///< with the values they had
   std::vector<const std::string*> deleted_chains;
   std::vector<const std::string*> deleted_sets;
@@ -31,8 +32,9 @@ struct Plan {
   std::vector<ElementChange> added;
 
   [[nodiscard]] bool empty() const noexcept {
-    return emptied.empty() && removed.empty() && deleted_chains.empty() && deleted_sets.empty() &&
-           new_sets.empty() && new_chains.empty() && filled.empty() && added.empty();
+    return emptied.empty() && flushed.empty() && removed.empty() && deleted_chains.empty() &&
+           deleted_sets.empty() && new_sets.empty() && new_chains.empty() && filled.empty() &&
+           added.empty();
   }
 };
 
@@ -42,8 +44,15 @@ struct Plan {
 /// map element must never name a chain that is as young as itself, which that packet sees empty.
 [[nodiscard]] Plan take_first(Plan& plan);
 
+/// What is known of the elements that are there.
+enum class Known : std::uint8_t {
+  kElements,  ///< all of them
+  kNone,      ///< nothing: every set is flushed and filled, which costs less than to read it
+};
+
 /// @param before  what is there; its rules need only digests. @param after  what is wanted, the
 /// same parts of the table.
-[[nodiscard]] Plan make_plan(const Ruleset& before, const Ruleset& after);
+[[nodiscard]] Plan make_plan(const Ruleset& before, const Ruleset& after,
+                             Known known = Known::kElements);
 
 }  // namespace sluice::kni::nft

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "dataplane/core/fwd/diff.h"
+#include "kni/nftables/room.h"
 #include "kni/nftables/service.h"
 
 namespace sluice::kni::nft {
@@ -23,7 +24,7 @@ void add_own(Ruleset& ruleset, ServicePieces& pieces) {
       set = e.set;
       elements = &ruleset.elements[set];
     }
-    elements->insert_or_assign(std::move(e.key), std::move(e.value));
+    elements->emplace_back(std::move(e.key), std::move(e.value));
   }
   ruleset.chains.merge(pieces.chains);
 }
@@ -101,9 +102,9 @@ void count_shared(const Touched& touched, const Shares& old, Shares& changed,
     const std::uint32_t is = next(was, by);
     changed.hairpins[key] = is;
     if (was != 0 && is == 0) {
-      before.elements[names::kHairpin][key];
+      before.elements[names::kHairpin].emplace_back(key, ElementValue());
     } else if (was == 0 && is != 0) {
-      after.elements[names::kHairpin][key];
+      after.elements[names::kHairpin].emplace_back(key, ElementValue());
     }
   }
 }
@@ -115,7 +116,7 @@ void add_difference(const std::vector<core::IpAddress>& from,
   std::set_difference(from.begin(), from.end(), without.begin(), without.end(),
                       std::back_inserter(only));
   for (const core::IpAddress& address : only) {
-    to[address_key(address)];
+    to.emplace_back(address_key(address), ElementValue());
   }
 }
 
@@ -194,6 +195,7 @@ Rendered render(const ForwardingTable& table, const Scope& scope) {
     none.family = f;
     count_shared(touched[f == Family::kIpv4 ? 0 : 1], {}, out.shares.of(f), table.node(),
                  table.node(), none, out.rulesets.of(f));
+    declare_sizes(out.rulesets.of(f));
   }
   return out;
 }

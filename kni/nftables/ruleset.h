@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -30,7 +30,12 @@ struct Pick {
   Kind kind = Kind::kRandom;
   std::uint32_t modulus = 1;  ///< >= 1
   std::uint32_t offset = 0;
+  std::uint32_t attempt = 0;  ///< of a hash: each another one
 };
+/// Seed of a hash: fixed, so that a source keeps its endpoint over restarts.
+[[nodiscard]] constexpr std::uint32_t seed_of(const Pick& pick) noexcept {
+  return 0x51c1ce00 + pick.attempt;
+}
 
 // Statements of a rule, in nft's words.
 struct CtStateNew {};
@@ -141,7 +146,12 @@ struct SetSpec {
   };
   Kind kind = Kind::kSet;
   std::vector<Field> key;
-  bool operator==(const SetSpec&) const = default;
+  /// How many elements the kernel makes place for at once, and the most it takes; 0: it grows.
+  std::uint32_t size = 0;
+  /// The same but for the size: that is a matter of when a set was made.
+  [[nodiscard]] bool is_like(const SetSpec& other) const {
+    return kind == other.kind && key == other.key;
+  }
 };
 
 /// Entries of a set that rules fill; the kernel takes 16 bytes for each at once.
@@ -153,7 +163,8 @@ struct ElementValue {
   std::string comment;  ///< at most 127 bytes
   bool operator==(const ElementValue&) const = default;
 };
-using Elements = std::unordered_map<std::string, ElementValue>;
+/// In no order, no key twice. A list: a whole rule set is only gone through, once.
+using Elements = std::vector<std::pair<std::string, ElementValue>>;
 
 /// One family's table, or a part of it.
 struct Ruleset {

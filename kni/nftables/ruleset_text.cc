@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <set>
 #include <string_view>
@@ -67,7 +68,9 @@ std::string pick_text(core::Family family, const Pick& pick) {
   }
   out += " mod " + std::to_string(pick.modulus);
   if (pick.kind != Pick::Kind::kRandom) {
-    out += " seed 0x51c1ce00";
+    char seed[24];
+    std::snprintf(seed, sizeof(seed), " seed 0x%08x", seed_of(pick));
+    out += seed;
   }
   return pick.offset == 0 ? out : out + " offset " + std::to_string(pick.offset);
 }
@@ -194,16 +197,17 @@ std::string element_text(core::Family family, const SetSpec& spec, const std::st
 
 std::string type_text(core::Family family, const SetSpec& spec) {
   using Kind = SetSpec::Kind;
-  std::string out = "typeof " + key_text(family, spec.key);
+  const std::string out = "typeof " + key_text(family, spec.key);
+  const std::string end = spec.size == 0 ? ";" : "; size " + std::to_string(spec.size) + ";";
   switch (spec.kind) {
     case Kind::kSet:
-      return out + ";";
+      return out + end;
     case Kind::kIntervalSet:
       return out + "; flags interval;";
     case Kind::kVerdictMap:
-      return out + " : verdict;";
+      return out + " : verdict" + end;
     case Kind::kEndpointMap:
-      return out + " : " + key_text(family, {Field::kDaddr, Field::kDport}) + ";";
+      return out + " : " + key_text(family, {Field::kDaddr, Field::kDport}) + end;
     case Kind::kTimeoutSet:
       break;
   }

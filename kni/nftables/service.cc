@@ -195,7 +195,9 @@ class Writer {
     for (const core::Cidr& range : s_.allowed_sources) {
       const bool inside = std::any_of(
           s_.allowed_sources.begin(), s_.allowed_sources.end(), [&](const core::Cidr& other) {
-            return other.length() < range.length() && other.contains(range.address());
+            const bool first = other.length() < range.length() ||
+                               (other.length() == range.length() && &other < &range);
+            return first && other.contains(range.address());
           });
       if (!inside) {
         put(names::kAllowed,
@@ -247,8 +249,8 @@ class Writer {
 
   [[nodiscard]] Shape shape_of(bool internal, bool node_port) const {
     using Kind = Shape::Kind;
-    const auto n = static_cast<std::uint32_t>(cluster_.slots.size());
-    const auto m = static_cast<std::uint32_t>(local_.slots.size());
+    const std::uint32_t n = cluster_.places;
+    const std::uint32_t m = local_.places;
     const auto shape = [&](Kind kind, std::uint32_t cluster, std::uint32_t local) {
       return Shape{kind, node_port, pick_of(s_), cluster, local};
     };

@@ -1,6 +1,7 @@
 #include "kni/nftables/slots.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -34,25 +35,26 @@ SlotList maglev_list(const core::ServicePort& service, std::vector<core::Endpoin
       out.slots.push_back(list[place]);
     }
   }
+  out.places = static_cast<std::uint32_t>(out.slots.size());
   return out;
 }
 
-}  // namespace
-
-std::uint32_t maglev_slots_of(const core::ServicePort& service) noexcept {
-  return service.maglev_size == 0 ? kMaglevSlots : std::min(service.maglev_size, kLargestMaglev);
+/// Repeats the list as often as it goes into its places.
+void give_places(SlotList& list) {
+  const auto once = static_cast<std::uint32_t>(list.slots.size());
+  if (once == 0) {
+    return;
+  }
+  list.places = std::max(std::bit_ceil(once), kLeastPlaces);
+  list.slots.reserve(list.places);
+  for (std::uint32_t i = once; i < list.places / once * once; ++i) {
+    list.slots.push_back(list.slots[i - once]);
+  }
 }
 
-SlotList make_slots(const core::ServicePort& service, const std::vector<core::EndpointIndex>& list,
-                    Spread spread) {
+SlotList weighted_list(const core::ServicePort& service,
+                       const std::vector<core::EndpointIndex>& list) {
   SlotList out;
-  if (spread == Spread::kUniform) {
-    out.slots = list;
-    return out;
-  }
-  if (spread == Spread::kMaglev) {
-    return maglev_list(service, list);
-  }
   std::uint64_t divisor = 0;
   std::uint64_t sum = 0;
   for (const core::EndpointIndex i : list) {
@@ -69,6 +71,31 @@ SlotList make_slots(const core::ServicePort& service, const std::vector<core::En
         out.rounded ? std::max<std::uint64_t>(1, weight * most / sum) : weight / divisor;
     out.slots.insert(out.slots.end(), times, i);
   }
+  return out;
+}
+
+}  // namespace
+
+bool may_have_empty(std::uint32_t places) noexcept {
+  return places >= kLeastPlaces && std::has_single_bit(places);
+}
+
+std::uint32_t maglev_slots_of(const core::ServicePort& service) noexcept {
+  return service.maglev_size == 0 ? kMaglevSlots : std::min(service.maglev_size, kLargestMaglev);
+}
+
+SlotList make_slots(const core::ServicePort& service, const std::vector<core::EndpointIndex>& list,
+                    Spread spread) {
+  if (spread == Spread::kMaglev) {
+    return maglev_list(service, list);
+  }
+  SlotList out;
+  if (spread == Spread::kWeighted) {
+    out = weighted_list(service, list);
+  } else {
+    out.slots = list;
+  }
+  give_places(out);
   return out;
 }
 

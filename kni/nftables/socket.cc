@@ -8,6 +8,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include "kni/nftables/layout.h"
 
 namespace sluice::kni::nft {
 namespace {
@@ -69,20 +72,19 @@ core::Result<Socket> Socket::open() {
   return socket;
 }
 
-core::Result<Socket> Socket::open_listener() {
+core::Result<Socket> Socket::open_listener(std::uint32_t own) {
   auto socket = open();
   if (!socket) {
     return socket;
   }
-  constexpr std::uint16_t kNewGeneration = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN;
   // The filter loads as big-endian what netlink keeps in host order.
-  sock_filter pass_generations[] = {
-      {BPF_LD | BPF_H | BPF_ABS, 0, 0, offsetof(nlmsghdr, nlmsg_type)},
-      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, htons(kNewGeneration)},
+  sock_filter pass_others[] = {
+      {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(nlmsghdr, nlmsg_pid)},
+      {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, htonl(own)},
       {BPF_RET | BPF_K, 0, 0, 0xffffffff},
       {BPF_RET | BPF_K, 0, 0, 0},
   };
-  const sock_fprog program{4, pass_generations};
+  const sock_fprog program{4, pass_others};
   if (setsockopt(socket->fd(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) != 0) {
     return tl::make_unexpected(failure("filtering events"));
   }
@@ -198,14 +200,32 @@ Events Socket::take_events(std::uint32_t own) {
     }
     for_each_message(buffer_.data(), static_cast<std::size_t>(size),
                      [&](const nlmsghdr& h, std::string_view payload) {
-                       if (h.nlmsg_pid == own || payload.size() < sizeof(nfgenmsg)) {
-                         return;
+                       if (h.nlmsg_pid != own && payload.size() >= sizeof(nfgenmsg)) {
+                         hear(static_cast<std::uint16_t>(h.nlmsg_type & 0xff), payload, events);
                        }
-                       const Attributes a(payload.substr(sizeof(nfgenmsg)));
-                       events.foreign.push_back({a.u32(NFTA_GEN_ID), a.u32(NFTA_GEN_PROC_PID),
-                                                 a.text(NFTA_GEN_PROC_NAME)});
                      });
   }
+}
+
+/// A commit's changes come first, then its generation.
+void Socket::hear(std::uint16_t type, std::string_view payload, Events& events) {
+  nfgenmsg g{};
+  std::memcpy(&g, payload.data(), sizeof(g));
+  const Attributes a(payload.substr(sizeof(g)));
+  if (type == NFT_MSG_NEWGEN) {
+    events.foreign.push_back({a.u32(NFTA_GEN_ID), a.u32(NFTA_GEN_PROC_PID),
+                              a.text(NFTA_GEN_PROC_NAME), std::exchange(heard_ours_, false)});
+    return;
+  }
+  // Of every message about a thing in a table the first attribute is the table's name.
+  static_assert(NFTA_TABLE_NAME == 1 && NFTA_CHAIN_TABLE == 1 && NFTA_RULE_TABLE == 1 &&
+                NFTA_SET_TABLE == 1 && NFTA_SET_ELEM_LIST_TABLE == 1 && NFTA_OBJ_TABLE == 1);
+  const bool element = type == NFT_MSG_NEWSETELEM || type == NFT_MSG_DELSETELEM;
+  const bool ours = (g.nfgen_family == family_number(core::Family::kIpv4) ||
+                     g.nfgen_family == family_number(core::Family::kIpv6)) &&
+                    a.text(NFTA_TABLE_NAME) == kTable;
+  heard_ours_ = heard_ours_ ||
+                (ours && !(element && a.text(NFTA_SET_ELEM_LIST_SET) == names::kAffinity));
 }
 
 }  // namespace sluice::kni::nft

@@ -18,9 +18,9 @@ namespace sluice::kni::nft {
 class Socket {
  public:
   [[nodiscard]] static core::Result<Socket> open();
-  /// One that hears the commits of everyone in this network namespace, and nothing else: a filter
-  /// keeps the thousands of messages of a commit's contents out of its buffer.
-  [[nodiscard]] static core::Result<Socket> open_listener();
+  /// One that hears what others commit in this network namespace. @param own  port of the socket
+  /// whose commits are ours: a filter keeps their thousands of messages out of its buffer.
+  [[nodiscard]] static core::Result<Socket> open_listener(std::uint32_t own);
 
   using Handler = std::function<void(std::uint8_t family, const Attributes&)>;
   /// Asks for one thing or, with NLM_F_DUMP in `flags`, for all. @param attributes  of the request.
@@ -43,11 +43,13 @@ class Socket {
   [[nodiscard]] int fd() const noexcept { return mnl_socket_get_fd(socket_.get()); }
   int receive_answer(const Handler& handler, bool dump);
   CommitResult read_refusals(const Batch& batch);
+  void hear(std::uint16_t type, std::string_view payload, Events& events);
 
   std::unique_ptr<mnl_socket, Close> socket_;
   std::vector<char> buffer_;
   std::uint32_t sequence_ = 0;
   std::size_t send_buffer_ = 0;  ///< as asked for so far
+  bool heard_ours_ = false;      ///< the commit that is being told of is about our tables
 };
 
 /// Attribute bytes for a request.

@@ -1,46 +1,39 @@
 #include "test/conformance/iptables_text.h"
 
-#include <algorithm>
-#include <cstdlib>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
 
+#include "kni/iptables/saved_line.h"
+
 namespace sluice::conformance {
 namespace {
 
-/// First word of a line, which it loses.
-std::string take_word(std::string_view& line) {
-  const auto end = std::min(line.find(' '), line.size());
-  const std::string word(line.substr(0, end));
-  line.remove_prefix(std::min(end + 1, line.size()));
-  return word;
-}
+using kni::ipt::SavedLine;
 
-/// Reads the lines between "*TABLE" and "COMMIT".
-void read_line(std::string_view line, IptablesTable& table) {
-  std::uint64_t packets = 0;
-  if (line.front() == '[') {
-    packets = std::strtoull(take_word(line).c_str() + 1, nullptr, 10);
-  }
-  const std::string command = take_word(line);
-  const std::string chain =
-      command.front() == ':' ? command.substr(1) : take_word(line);
-  if (command.front() == ':') {
-    table.declared.push_back(chain);
-    table.chains[chain];
-  } else if (command == "-A") {
-    table.chains[chain].push_back({std::string(line), packets});
-  } else if (command == "-I") {
-    if (!line.empty() && line.front() >= '0' && line.front() <= '9') {
-      (void)take_word(line);  // a place; hooks go to the top
-    }
-    auto& rules = table.chains[chain];
-    rules.insert(rules.begin(), {std::string(line), packets});
-  } else if (command == "-X") {
-    table.deleted.push_back(chain);
-  } else if (command != "-D" && command != "-F") {
-    throw std::runtime_error("iptables: what is the line '" + command + " " + chain + "'?");
+/// Takes a line between "*TABLE" and "COMMIT".
+void take_line(const SavedLine& line, IptablesTable& table) {
+  const std::string chain(line.name);
+  auto& rules = table.chains;
+  switch (line.kind) {
+    case SavedLine::Kind::kChain:
+      table.declared.push_back(chain);
+      rules[chain];
+      break;
+    case SavedLine::Kind::kAppend:
+      rules[chain].push_back({std::string(line.rule), line.packets});
+      break;
+    case SavedLine::Kind::kInsert:  // hooks go to the top
+      rules[chain].insert(rules[chain].begin(), {std::string(line.rule), line.packets});
+      break;
+    case SavedLine::Kind::kDelete:
+      table.deleted.push_back(chain);
+      break;
+    case SavedLine::Kind::kTakeOut:
+    case SavedLine::Kind::kFlush:
+      break;
+    default:
+      throw std::runtime_error("iptables: what is the line '" + chain + "'?");
   }
 }
 
@@ -112,19 +105,20 @@ IptablesInput parse_restore(std::string_view text) {
   IptablesInput out;
   bool open = false;
   std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || line.front() == '#') {
+  for (std::string read; std::getline(lines, read);) {
+    const SavedLine line = kni::ipt::read_saved_line(read);
+    if (line.kind == SavedLine::Kind::kNothing) {
       continue;
     }
-    if (line.front() == '*') {
-      out.emplace_back(line.substr(1), IptablesTable{});
+    if (line.kind == SavedLine::Kind::kTable) {
+      out.emplace_back(line.name, IptablesTable{});
       open = true;
-    } else if (line == "COMMIT") {
+    } else if (line.kind == SavedLine::Kind::kCommit) {
       open = false;
     } else if (!open) {
-      throw std::runtime_error("iptables: a line outside of a table: " + line);
+      throw std::runtime_error("iptables: a line outside of a table: " + read);
     } else {
-      read_line(line, out.back().second);
+      take_line(line, out.back().second);
     }
   }
   return out;

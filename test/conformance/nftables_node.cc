@@ -118,7 +118,7 @@ std::vector<std::string> NftablesNode::apply(const core::TablePtr& table) {
 
 void NftablesNode::check_read_back(const kni::nft::Rendered& wanted,
                                    std::vector<std::string>& failures) {
-  const auto present = reader_->read();
+  const auto present = reader_->read(kni::nft::Kernel::Depth::kElements);
   if (!present) {
     failures.push_back(present.error().message);
   } else if (!kni::nft::make_plan(present->v4, wanted.rulesets.v4).empty() ||

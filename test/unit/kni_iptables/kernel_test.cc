@@ -139,6 +139,25 @@ TEST_P(IptablesKernel, FlushedAndForeignRulesAreToldApart) {
   EXPECT_EQ(sink_->counters(Family::kIpv4).repairs, 5u);
 }
 
+TEST_P(IptablesKernel, OneRuleThatIsTakenOutOrReplacedIsSeen) {
+  const auto table = source_.make();
+  apply(table);
+  const std::string before = saved(Family::kIpv4);
+  apply(table);  // a look
+  const std::string nat = program(Family::kIpv4) + " -t nat ";
+  const std::string chain =
+      checked_output(nat + "-S | grep -m1 -o 'KUBE-SVC-[A-Z0-9]*' | tr -d '\\n'");
+  for (const std::string& command :
+       {nat + "-D " + chain + " 1", nat + "-R " + chain + " 1 -j RETURN"}) {
+    ASSERT_EQ(run(command), 0) << command;
+    apply(table);
+    EXPECT_EQ(saved(Family::kIpv4), before) << command;
+    apply(table);
+  }
+  EXPECT_EQ(sink_->counters(Family::kIpv4).repairs, 2u);
+  EXPECT_EQ(sink_->counters(Family::kIpv4).full_syncs, 3u);
+}
+
 // F73
 TEST_P(IptablesKernel, AChainThatWasTakenAwayIsWrittenAnewAtOnce) {
   apply(source_.make());

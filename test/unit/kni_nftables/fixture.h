@@ -134,6 +134,22 @@ inline void fill_small_cluster(TableSource& source) {
   source.put(on_node(six_slice, 0, 1));
 }
 
+/// `count` Services with so many endpoints each, named many-<number> from `first` on.
+inline void add_many(TableSource& source, int first, int count, int endpoints) {
+  const auto at = [](const std::string& begin, int i) {
+    return begin + std::to_string(i / 200) + "." + std::to_string(i % 200 + 1);
+  };
+  for (int i = first; i < first + count; ++i) {
+    const std::string name = "many-" + std::to_string(i);
+    source.put(sluice::test::make_service(name, at("10.44.", i)));
+    std::vector<std::string> addresses;
+    for (int k = 1; k <= endpoints; ++k) {
+      addresses.push_back(at("10." + std::to_string(100 + k) + ".", i));
+    }
+    source.put(sluice::test::make_slice(name, "a", addresses));
+  }
+}
+
 /// Beside "sticky" of the small cluster "other", with affinity and the same endpoints.
 inline void add_second_sticky(TableSource& source) {
   model::Service other = source.state.services[{"default", "sticky"}];

@@ -51,7 +51,7 @@ class NftablesKernel : public sluice::test::NamespaceTest {
 
   /// What the kernel has differs in nothing from what `table` means.
   testing::AssertionResult kernel_has(const core::ForwardingTable& table) {
-    const auto present = reader_->read();
+    const auto present = reader_->read(nft::Kernel::Depth::kElements);
     if (!present) {
       return testing::AssertionFailure() << present.error().message;
     }
@@ -111,7 +111,7 @@ TEST_F(NftablesKernel, ItsListingIsReadableAndLoadsAgain) {
   source.config.bridge_interface = "cni0";
   apply(source.make());
   const std::string listing = output("nft list ruleset");
-  EXPECT_THAT(listing, HasSubstr("10.43.0.10 . tcp . 80 comment \"default/web\" : goto c-3"));
+  EXPECT_THAT(listing, HasSubstr("10.43.0.10 . tcp . 80 comment \"default/web\" : goto c-4"));
   EXPECT_THAT(listing, HasSubstr("10.43.0.10 . tcp . 80 . 0 : 10.42.1.10 . 8080"));
   EXPECT_THAT(listing, HasSubstr("iifname != \"cni0\""));
   EXPECT_THAT(output("f=$(mktemp) && nft list ruleset > $f && nft flush ruleset && nft -f $f && "
@@ -223,6 +223,64 @@ TEST_F(NftablesKernel, AnotherProcessTakesOverWhatIsThere) {
   EXPECT_TRUE(kernel_has(*table));
 }
 
+// What others did while no daemon ran is put right, and what sources are remembered for stays.
+TEST_F(NftablesKernel, AnotherProcessWritesEverythingAnewButWhatRulesRemember) {
+  TableSource source;
+  fill_small_cluster(source);
+  const auto table = source.make();
+  apply(table);
+  const std::string number = std::to_string(*nft::render(*table).memories.begin());
+  ASSERT_EQ(run("nft add element ip sluice affinity-sources { 10.9.9.9 . " + number +
+                " timeout 1h }"),
+            0);
+  ASSERT_EQ(run("nft 'delete element ip sluice svc-eps { 10.43.0.10 . tcp . 80 . 0 }'"), 0);
+  ASSERT_EQ(run("nft add element ip sluice cluster-ips { 10.43.7.7 }"), 0);
+  ASSERT_EQ(run("nft flush chain ip sluice masquerading"), 0);
+  ASSERT_EQ(run("nft 'add chain ip sluice stray'"), 0);
+  sink_ = make_sink(std::move(*nft::open_kernel()));
+  apply(table);
+  EXPECT_TRUE(kernel_has(*table));
+  EXPECT_EQ(sink_->counters().repairs, 0u);
+  EXPECT_THAT(output("nft list set ip sluice affinity-sources"), HasSubstr("10.9.9.9 . " + number));
+}
+
+TEST_F(NftablesKernel, ASetThatOutgrowsItsSizeIsMadeAnew) {
+  TableSource source;
+  fill_small_cluster(source);
+  add_many(source, 0, 300, 4);
+  apply(source.make());
+  EXPECT_THAT(output("nft list map ip sluice svc-eps"), HasSubstr("size 24"));
+  add_many(source, 300, 400, 4);
+  const auto table = source.make();
+  apply(table);
+  EXPECT_EQ(sink_->counters().full_syncs, 2u);
+  EXPECT_EQ(sink_->counters().sync_failures, 0u);
+  EXPECT_TRUE(kernel_has(*table));
+  add_many(source, 700, 20, 4);
+  const auto more = source.make();
+  apply(more);
+  EXPECT_EQ(sink_->counters().full_syncs, 2u);
+  EXPECT_TRUE(kernel_has(*more));
+}
+
+TEST_F(NftablesKernel, WhenItMayNotListenAgainWhatIsInForceIsSaidSoAndOthersAreSeenByTheirNumber) {
+  TableSource source;
+  fill_small_cluster(source);
+  apply(source.make());
+  add_many(source, 0, 250, 30);
+  const auto table = source.make();
+  constexpr int kListen = 1;  // NETLINK_ADD_MEMBERSHIP
+  sluice::test::where_refused({SYS_setsockopt, 2, kListen, EPERM}, [&] { apply(table); });
+  EXPECT_EQ(sink_->counters().sync_failures, 0u);
+  ASSERT_EQ(run("nft 'delete element ip sluice svc-eps { 10.43.0.10 . tcp . 80 . 0 }'"), 0);
+  apply(table);
+  EXPECT_EQ(sink_->counters().listen_failures, 1u);
+  EXPECT_TRUE(kernel_has(*table));
+  ASSERT_EQ(run("nft add table ip other"), 0);
+  apply(table);
+  EXPECT_EQ(sink_->counters().foreign_commits, 1u);  // it listens again
+}
+
 TEST_F(NftablesKernel, AFlushedRuleSetIsSeenAtTheNextApply) {
   TableSource source;
   fill_small_cluster(source);
@@ -274,6 +332,9 @@ TEST_F(NftablesKernel, ForeignTablesStayAndCommitsOfOthersCostNothing) {
   source.state.services.erase({"default", "far"});
   const auto table = source.make();
   apply(table);
+  now_ += std::chrono::hours(1);
+  apply(table);
+  EXPECT_EQ(sink_->counters().foreign_commits, 2u);
   EXPECT_EQ(sink_->counters().full_syncs, 1u);
   EXPECT_EQ(sink_->counters().sync_failures, 0u);
   EXPECT_TRUE(kernel_has(*table));
@@ -316,15 +377,7 @@ TEST_F(NftablesKernel, ATransactionLargerThanTheSendBufferChangesNothingAndGoesL
   TableSource source;
   fill_small_cluster(source);
   apply(source.make());
-  for (int i = 0; i < 250; ++i) {
-    const std::string name = "many-" + std::to_string(i);
-    source.put(sluice::test::make_service(name, "10.43.1." + std::to_string(i)));
-    std::vector<std::string> addresses;
-    for (int k = 1; k < 30; ++k) {
-      addresses.push_back("10.42." + std::to_string(k) + "." + std::to_string(i));
-    }
-    source.put(sluice::test::make_slice(name, "a", addresses));
-  }
+  add_many(source, 0, 250, 30);
   const auto table = source.make();
   sluice::test::where_refused({SYS_setsockopt, 2, SO_SNDBUFFORCE, EPERM}, [&] {
     sink_ = make_sink(std::move(*nft::open_kernel()));

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "kni/nftables/plan.h"
+#include "kni/nftables/room.h"
 #include "kni/nftables/ruleset_text.h"
 #include "kni/nftables/service.h"
 #include "kni/nftables/slots.h"
@@ -158,6 +159,7 @@ TEST(Slots, WeightsBecomeShares) {
                                                 core::EndpointIndex{2}};
   const SlotList list = make_slots(service, all, Spread::kWeighted);
   EXPECT_EQ(list.slots.size(), 6u);
+  EXPECT_EQ(list.places, 8u);
   EXPECT_EQ(std::count(list.slots.begin(), list.slots.end(), core::EndpointIndex{2}), 3);
   EXPECT_FALSE(list.rounded);
 }
@@ -171,6 +173,22 @@ TEST(Slots, WeightsThatNeedTooManyAreRoundedAndSaid) {
   EXPECT_TRUE(list.rounded);
   EXPECT_LE(list.slots.size(), kMostSlots + 1);
   EXPECT_EQ(std::count(list.slots.begin(), list.slots.end(), core::EndpointIndex{1}), 1);
+}
+
+TEST(Slots, EveryEndpointHasAsManyAndTheFirstHalfOfThePlacesIsTaken) {
+  core::ServicePort service;
+  service.endpoints.resize(40);
+  for (std::uint32_t count = 1; count <= 40; ++count) {
+    service.cluster.push_back(static_cast<core::EndpointIndex>(count - 1));
+    const SlotList list = make_slots(service, service.cluster, Spread::kUniform);
+    EXPECT_TRUE(may_have_empty(list.places)) << count;
+    EXPECT_LE(list.slots.size(), list.places) << count;
+    EXPECT_GT(list.slots.size(), list.places / 2) << count;
+    for (const core::EndpointIndex i : service.cluster) {
+      EXPECT_EQ(std::count(list.slots.begin(), list.slots.end(), i), list.slots.size() / count);
+    }
+  }
+  EXPECT_EQ(make_slots(service, {}, Spread::kUniform).places, 0u);
 }
 
 core::ServicePort with_endpoints(std::size_t count) {
@@ -293,14 +311,33 @@ TEST(RenderChange, CostsWhatChangedOnly) {
   const auto before = source.make();
   const Rendered all = render(*before);
   source.put(kni::test::on_node(
-      sluice::test::make_slice("web", "a", {"10.42.1.10", "10.42.2.10", "10.42.3.10", "10.42.3.9"}),
+      sluice::test::make_slice(
+          "web", "a", {"10.42.1.10", "10.42.2.10", "10.42.3.10", "10.42.3.9", "10.42.3.8"}),
       0, 1));
   const auto after = source.make();
   const RenderedChange change = render_change(*before, *after, all.shares);
   const Plan plan = make_plan(change.before.v4, change.after.v4);
-  EXPECT_EQ(plan.new_chains.size(), 4u);      // x-4, c-4 and those of node ports
-  EXPECT_EQ(plan.deleted_chains.size(), 2u);  // x-3 and nx-3; what picks stays
+  EXPECT_EQ(plan.new_chains.size(), 4u);      // x-8, c-8 and those of node ports
+  EXPECT_TRUE(plan.deleted_chains.empty());   // others use x-4; what picks stays
   EXPECT_TRUE(make_plan(change.before.v6, change.after.v6).empty());
+}
+
+// A verdict map's change costs the kernel a look at all that is behind the map.
+TEST(RenderChange, AnEndpointThatComesWhereThereIsPlaceChangesSlotsOnly) {
+  TableSource source;
+  fill_small_cluster(source);
+  const auto before = source.make();
+  source.put(kni::test::on_node(
+      sluice::test::make_slice("web", "a", {"10.42.1.10", "10.42.2.10", "10.42.3.10", "10.42.3.9"}),
+      0, 1));
+  const auto after = source.make();
+  const RenderedChange change = render_change(*before, *after, render(*before).shares);
+  const Plan plan = make_plan(change.before.v4, change.after.v4);
+  EXPECT_TRUE(plan.new_chains.empty() && plan.deleted_chains.empty() && plan.filled.empty());
+  ASSERT_FALSE(plan.added.empty());
+  for (const auto& elements : plan.added) {
+    EXPECT_EQ(elements.spec->kind, SetSpec::Kind::kEndpointMap) << *elements.set;
+  }
 }
 
 TEST(RenderChange, AShapeThatComesBackCostsNoChain) {
@@ -308,7 +345,8 @@ TEST(RenderChange, AShapeThatComesBackCostsNoChain) {
   fill_small_cluster(source);
   const auto before = source.make();
   SharesOfBoth shares = render(*before).shares;
-  source.put(sluice::test::make_slice("web", "a", {"10.42.1.10", "10.42.2.10"}));
+  source.put(sluice::test::make_slice(
+      "web", "a", {"10.42.1.10", "10.42.2.10", "10.42.3.10", "10.42.3.9", "10.42.3.8"}));
   const auto between = source.make();
   RenderedChange away = render_change(*before, *between, shares);
   merge(shares, away);
@@ -327,8 +365,8 @@ TEST(Plan, ChainsThatElementsNameComeIntoForceBeforeThem) {
   fill_small_cluster(source);
   const auto before = source.make();
   const SharesOfBoth shares = render(*before).shares;
-  source.put(sluice::test::make_slice("web", "a",
-                                      {"10.42.1.10", "10.42.2.10", "10.42.3.10", "10.42.3.9"}));
+  source.put(sluice::test::make_slice(
+      "web", "a", {"10.42.1.10", "10.42.2.10", "10.42.3.10", "10.42.3.9", "10.42.3.8"}));
   const RenderedChange change = render_change(*before, *source.make(), shares);
   Plan rest = make_plan(change.before.v4, change.after.v4);
   const Plan first = take_first(rest);
@@ -337,6 +375,62 @@ TEST(Plan, ChainsThatElementsNameComeIntoForceBeforeThem) {
   EXPECT_TRUE(first.added.empty() && first.removed.empty() && first.deleted_chains.empty());
   EXPECT_TRUE(rest.new_chains.empty() && rest.new_sets.empty() && rest.filled.empty());
   EXPECT_FALSE(rest.added.empty());
+}
+
+TEST(Plan, WhereElementsAreNotKnownEverySetIsFlushedAndFilledButWhatRulesRemember) {
+  TableSource source;
+  fill_small_cluster(source);
+  const Ruleset wanted = render(*source.make()).rulesets.v4;
+  Ruleset there = wanted;
+  there.elements.clear();
+  const Plan plan = make_plan(there, wanted, Known::kNone);
+  EXPECT_EQ(plan.flushed.size(), wanted.sets.size() - 1);
+  std::size_t added = 0;
+  for (const auto& change : plan.added) {
+    added += change.elements.size();
+  }
+  std::size_t all = 0;
+  for (const auto& [set, elements] : wanted.elements) {
+    all += elements.size();
+  }
+  EXPECT_EQ(added, all);
+  EXPECT_TRUE(plan.new_sets.empty() && plan.deleted_sets.empty() && plan.emptied.empty());
+}
+
+Ruleset with_cluster_ips(std::size_t count) {
+  Ruleset ruleset;
+  ruleset.sets[names::kClusterIps] = node_sets().at(names::kClusterIps);
+  for (std::size_t i = 0; i < count; ++i) {
+    ruleset.elements[names::kClusterIps].emplace_back(std::to_string(i), ElementValue());
+  }
+  declare_sizes(ruleset);
+  return ruleset;
+}
+
+TEST(Rooms, ALargeSetHasPlaceForTwiceWhatItBeginsWithAndASmallOneGrows) {
+  EXPECT_EQ(with_cluster_ips(100).sets[names::kClusterIps].size, 0u);
+  EXPECT_EQ(with_cluster_ips(2000).sets[names::kClusterIps].size, 4000u);
+}
+
+TEST(Rooms, ASetThatIsFullIsMadeAnewAndOneThatIsNotStays) {
+  const Ruleset first = with_cluster_ips(2000);
+  const Ruleset fits = with_cluster_ips(4000);
+  EXPECT_TRUE(make_plan(first, fits, Known::kNone).new_sets.empty());
+  const Ruleset more = with_cluster_ips(4001);
+  EXPECT_EQ(make_plan(first, more, Known::kNone).new_sets.size(), 1u);
+}
+
+TEST(Rooms, AChangeThatWouldOverfillASetIsNotAdmitted) {
+  const Ruleset first = with_cluster_ips(2000);
+  Rooms rooms({}, first);
+  const Ruleset fits = with_cluster_ips(4000);
+  const Plan plan = make_plan(first, fits);
+  ASSERT_TRUE(rooms.admit(plan));
+  rooms.take(plan);
+  const Ruleset more = with_cluster_ips(4001);
+  EXPECT_FALSE(rooms.admit(make_plan(fits, more)));
+  rooms.take(make_plan(fits, first));
+  EXPECT_TRUE(rooms.admit(plan));
 }
 
 TEST(RenderChange, NoChangeIsNothing) {
@@ -351,7 +445,7 @@ TEST(RenderChange, NoChangeIsNothing) {
 void carry_out(const Plan& plan, Ruleset& on) {
   for (const auto& change : plan.removed) {
     for (const auto* element : change.elements) {
-      EXPECT_EQ(on.elements[*change.set].erase(element->first), 1u) << *change.set;
+      EXPECT_EQ(std::erase(on.elements[*change.set], *element), 1u) << *change.set;
     }
   }
   for (const std::string* chain : plan.deleted_chains) {
@@ -377,7 +471,11 @@ void carry_out(const Plan& plan, Ruleset& on) {
   }
   for (const auto& change : plan.added) {
     for (const auto* element : change.elements) {
-      EXPECT_TRUE(on.elements[*change.set].insert(*element).second) << *change.set;
+      Elements& elements = on.elements[*change.set];
+      EXPECT_TRUE(std::none_of(elements.begin(), elements.end(), [&](const auto& there) {
+        return there.first == element->first;
+      })) << *change.set;
+      elements.push_back(*element);
     }
   }
 }

@@ -24,6 +24,7 @@ class FakeKernel : public nft::Kernel {
     int reads = 0;
     bool generation_fails = false;
     std::vector<std::uint32_t> remembered;  ///< numbers under which there is a source
+    nft::Events events;                     ///< of the next look
   };
   explicit FakeKernel(State& state) : s_(state) {}
   core::Result<std::uint32_t> generation() override {
@@ -33,7 +34,7 @@ class FakeKernel : public nft::Kernel {
     return s_.generation;
   }
   core::Result<nft::TableHandles> handles() override { return nft::TableHandles{1, 2}; }
-  core::Result<nft::Rulesets> read() override {
+  core::Result<nft::Rulesets> read(Depth) override {
     ++s_.reads;
     return nft::Rulesets{};
   }
@@ -55,7 +56,7 @@ class FakeKernel : public nft::Kernel {
     return any;
   }
   core::Result<nft::Refusals> refusals() override { return nft::Refusals{}; }
-  nft::Events take_events() override { return {}; }
+  nft::Events take_events() override { return std::exchange(s_.events, {}); }
 
  private:
   State& s_;
@@ -155,12 +156,50 @@ TEST_F(NftablesSinkTest, ConflictsAreNoRepair) {
 
 TEST_F(NftablesSinkTest, AConflictBehindNewChainsReadsBackInsteadOfSendingThemAgain) {
   ASSERT_TRUE(sink_.apply(first_));
-  source_.put(sluice::test::make_slice("web", "a",
-                                       {"10.42.1.10", "10.42.2.10", "10.42.3.10", "10.42.3.9"}));
+  source_.put(sluice::test::make_slice(
+      "web", "a", {"10.42.1.10", "10.42.2.10", "10.42.3.10", "10.42.3.9", "10.42.3.8"}));
   const int reads = kernel_.reads;
   kernel_.errors = {0, ERESTART};
   ASSERT_TRUE(sink_.apply(source_.make()));
   EXPECT_GT(kernel_.reads, reads);
+}
+
+TEST_F(NftablesSinkTest, CommitsOfOthersThatWereHeardAndLeftOurTablesAloneCostNothing) {
+  ASSERT_TRUE(sink_.apply(first_));
+  const int commits = kernel_.commits;
+  for (int i = 0; i < 3; ++i) {
+    kernel_.events.foreign = {{++kernel_.generation, 7, "other", false}};
+    ASSERT_TRUE(sink_.apply(first_));
+  }
+  EXPECT_EQ(kernel_.commits, commits);
+  EXPECT_EQ(sink_.counters().foreign_commits, 3u);
+}
+
+TEST_F(NftablesSinkTest, ACommitThatWasNotHeardHasEverythingWrittenAnew) {
+  ASSERT_TRUE(sink_.apply(first_));
+  ++kernel_.generation;
+  ASSERT_TRUE(sink_.apply(first_));
+  EXPECT_EQ(sink_.counters().full_syncs, 2u);
+  EXPECT_EQ(sink_.counters().repairs, 0u);
+  const int commits = kernel_.commits;
+  ASSERT_TRUE(sink_.apply(first_));
+  EXPECT_EQ(kernel_.commits, commits);
+}
+
+TEST_F(NftablesSinkTest, EventsThatWereLostHaveEverythingWrittenAnew) {
+  ASSERT_TRUE(sink_.apply(first_));
+  kernel_.events.foreign = {{++kernel_.generation, 7, "other", false}};
+  kernel_.events.lost = true;
+  ASSERT_TRUE(sink_.apply(first_));
+  EXPECT_EQ(sink_.counters().full_syncs, 2u);
+}
+
+TEST_F(NftablesSinkTest, AChangeOfOurTablesByOthersIsARepairAndSaysWhose) {
+  ASSERT_TRUE(sink_.apply(first_));
+  kernel_.events.foreign = {{++kernel_.generation, 7, "other", true}};
+  ASSERT_TRUE(sink_.apply(first_));
+  EXPECT_EQ(sink_.counters().repairs, 1u);
+  EXPECT_EQ(sink_.counters().full_syncs, 2u);
 }
 
 TEST_F(NftablesSinkTest, WithoutAChangeNothingIsSent) {
