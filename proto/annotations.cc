@@ -133,16 +133,19 @@ void read_one(model::Service& service, std::string_view name, const std::string&
   }
 }
 
-void check_word(const std::string& word, std::span<const std::string_view> known,
-                const std::string& field, const std::string& object,
-                std::vector<FieldError>& errors) {
-  if (!word.empty() && std::find(known.begin(), known.end(), word) == known.end()) {
-    errors.push_back({object, field, "\"" + word + "\" is not one of " + list_of(known)});
-  }
+/// Where the value came from, for the error.
+std::string source_of(const model::Service& service, std::string_view name,
+                      std::string_view field) {
+  const auto key = std::string(kAnnotationPrefix) + std::string(name);
+  return service.annotations.contains(key) ? path_of(name) : "sluice." + std::string(field);
 }
 
-void check_flags(const model::Service& service, const std::string& field, const std::string& object,
+void check_flags(const model::Service& service, const std::string& object,
                  std::vector<FieldError>& errors) {
+  if (service.scheduler_flags.empty()) {
+    return;
+  }
+  const std::string field = source_of(service, "scheduler-flags", "schedulerFlags");
   for (const std::string& flag : service.scheduler_flags) {
     const auto known =
         std::find_if(core::kSchedulerFlags.begin(), core::kSchedulerFlags.end(),
@@ -159,11 +162,20 @@ void check_flags(const model::Service& service, const std::string& field, const 
   }
 }
 
-/// Where the value came from, for the error.
-std::string source_of(const model::Service& service, std::string_view name,
-                      std::string_view field) {
-  const auto key = std::string(kAnnotationPrefix) + std::string(name);
-  return service.annotations.contains(key) ? path_of(name) : "sluice." + std::string(field);
+void check_weights(const model::Service& service, const std::string& object,
+                   std::vector<FieldError>& errors) {
+  if (service.weights.empty()) {
+    return;
+  }
+  const std::string field = source_of(service, "weights", "weights");
+  for (const auto& [key, weight] : service.weights) {
+    if (!is_endpoint_key(key)) {
+      errors.push_back({object, field, "\"" + key + "\" is no address or address:port"});
+    }
+    if (weight < 0 || weight > kMaxWeight) {
+      errors.push_back({object, field, "weight of " + key + " must be 0 to 65535"});
+    }
+  }
 }
 
 }  // namespace
@@ -198,18 +210,13 @@ void check_options(const model::Service& service, const std::string& object,
     errors.push_back({object, source_of(service, "scheduler", "scheduler"),
                       "\"" + service.scheduler + "\" is not one of " + core::scheduler_names()});
   }
-  check_flags(service, source_of(service, "scheduler-flags", "schedulerFlags"), object, errors);
-  check_word(service.forwarding_mode, kModes,
-             source_of(service, "forwarding-mode", "forwardingMode"), object, errors);
-  const auto weights_at = source_of(service, "weights", "weights");
-  for (const auto& [key, weight] : service.weights) {
-    if (!is_endpoint_key(key)) {
-      errors.push_back({object, weights_at, "\"" + key + "\" is no address or address:port"});
-    }
-    if (weight < 0 || weight > kMaxWeight) {
-      errors.push_back({object, weights_at, "weight of " + key + " must be 0 to 65535"});
-    }
+  check_flags(service, object, errors);
+  const std::string& mode = service.forwarding_mode;
+  if (!mode.empty() && std::find(kModes.begin(), kModes.end(), mode) == kModes.end()) {
+    errors.push_back({object, source_of(service, "forwarding-mode", "forwardingMode"),
+                      "\"" + mode + "\" is not one of " + list_of(kModes)});
   }
+  check_weights(service, object, errors);
   const auto size = service.maglev_table_size;
   const auto& sizes = core::kMaglevSizes;
   if (size && std::find(sizes.begin(), sizes.end(), *size) == sizes.end()) {

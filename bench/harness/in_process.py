@@ -35,7 +35,7 @@ def commands(kind, binaries, huge):
                           "--new-flow-seconds", "5" if quick else "60",
                           *(["--flows", "64000,4000000", "--rounds", "1500"] if quick else [])),
         "start": bench("start", *pages, "--connections", "16000000"),
-        "change": bench("change", *(["--changes", "200", "--replaces", "2"] if quick else [])),
+        "change": bench("change"),
         "kernel": bench("kernel", "--services", "10000", "--kind", "0", "--peer-seconds",
                         "0" if quick else "60")}
     return found if quick else {**found, "micro": bench("micro")}

@@ -65,7 +65,7 @@ class Reader {
   std::optional<Extensions> read(core::SchedulerKind default_scheduler) {
     Extensions out;
     out.scheduler = default_scheduler;
-    check_keys();
+    find_annotations();
     read_scheduler(out);
     read_flags(out);
     read_mode(out);
@@ -84,13 +84,21 @@ class Reader {
     return "metadata.annotations[" + std::string(key) + "]";
   }
 
-  void check_keys() {
+  /// Ours, in the order of kKnown.
+  enum Knob : std::size_t { kScheduler, kFlags, kMode, kWeights, kMaglevSize, kKnobs };
+  static constexpr std::array<std::string_view, kKnobs> kKnown = {
+      "sluice.dev/scheduler", "sluice.dev/scheduler-flags", "sluice.dev/forwarding-mode",
+      "sluice.dev/weights", "sluice.dev/maglev-table-size"};
+
+  void find_annotations() {
     for (const auto& [key, value] : service_.annotations) {
-      static constexpr std::array<std::string_view, 5> kKnown = {
-          "sluice.dev/scheduler", "sluice.dev/scheduler-flags", "sluice.dev/forwarding-mode",
-          "sluice.dev/weights", "sluice.dev/maglev-table-size"};
-      if (key.starts_with(kPrefix) &&
-          std::find(kKnown.begin(), kKnown.end(), key) == kKnown.end()) {
+      if (!key.starts_with(kPrefix)) {
+        continue;
+      }
+      const auto at = std::find(kKnown.begin(), kKnown.end(), key);
+      if (at != kKnown.end()) {
+        annotations_[static_cast<std::size_t>(at - kKnown.begin())] = &value;
+      } else {
         fault(path(key),
               "unknown annotation; known are sluice.dev/scheduler, scheduler-flags, "
               "forwarding-mode, weights, maglev-table-size");
@@ -100,23 +108,25 @@ class Reader {
 
   /// The annotation's value, or the typed field's; different values of both are a fault.
   /// @return {value, field path}, empty value: not given.
-  std::pair<std::string, std::string> value_of(const std::string& key, const std::string& typed,
-                                               const std::string& typed_path) {
-    const auto at = service_.annotations.find(key);
-    if (at == service_.annotations.end()) {
-      return {typed, typed_path};
+  std::pair<std::string, std::string> value_of(Knob knob, const std::string& typed,
+                                               const char* typed_path) {
+    const std::string* const given = annotations_[knob];
+    if (given == nullptr) {
+      return typed.empty() ? std::pair<std::string, std::string>{}
+                           : std::pair<std::string, std::string>{typed, typed_path};
     }
-    if (!typed.empty() && typed != at->second) {
-      fault(path(key), "'" + at->second + "' contradicts " + typed_path + " '" + typed + "'");
-    } else if (trimmed(at->second).empty()) {
-      fault(path(key), "is empty");
+    if (!typed.empty() && typed != *given) {
+      fault(path(kKnown[knob]),
+            "'" + *given + "' contradicts " + typed_path + " '" + typed + "'");
+    } else if (trimmed(*given).empty()) {
+      fault(path(kKnown[knob]), "is empty");
     }
-    return {std::string(trimmed(at->second)), path(key)};
+    return {std::string(trimmed(*given)), path(kKnown[knob])};
   }
 
   void read_scheduler(Extensions& out) {
     const auto [value, field] =
-        value_of("sluice.dev/scheduler", service_.scheduler, "spec.scheduler");
+        value_of(kScheduler, service_.scheduler, "spec.scheduler");
     if (!value.empty()) {
       const auto kind = core::scheduler_by_name(value);
       if (!kind) {
@@ -133,15 +143,17 @@ class Reader {
     for (const std::string& flag : service_.scheduler_flags) {
       typed += (typed.empty() ? "" : ",") + flag;
     }
-    const auto at = service_.annotations.find("sluice.dev/scheduler-flags");
-    const bool annotated = at != service_.annotations.end();
-    const std::string field = annotated ? path(at->first) : "spec.schedulerFlags";
+    const std::string* const given = annotations_[kFlags];
+    if (given == nullptr && typed.empty()) {
+      return;
+    }
+    const std::string field = given != nullptr ? path(kKnown[kFlags]) : "spec.schedulerFlags";
     const std::uint8_t by_type = flags_of(typed, "spec.schedulerFlags", out.scheduler);
-    out.scheduler_flags = annotated ? flags_of(at->second, field, out.scheduler) : by_type;
-    if (annotated && trimmed(at->second).empty()) {
+    out.scheduler_flags = given != nullptr ? flags_of(*given, field, out.scheduler) : by_type;
+    if (given != nullptr && trimmed(*given).empty()) {
       fault(field, "is empty");
-    } else if (annotated && !typed.empty() && by_type != out.scheduler_flags) {
-      fault(field, "'" + at->second + "' contradicts spec.schedulerFlags '" + typed + "'");
+    } else if (given != nullptr && !typed.empty() && by_type != out.scheduler_flags) {
+      fault(field, "'" + *given + "' contradicts spec.schedulerFlags '" + typed + "'");
     }
   }
 
@@ -169,7 +181,7 @@ class Reader {
 
   void read_mode(Extensions& out) {
     const auto [value, field] =
-        value_of("sluice.dev/forwarding-mode", service_.forwarding_mode, "spec.forwardingMode");
+        value_of(kMode, service_.forwarding_mode, "spec.forwardingMode");
     if (value.empty()) {
       return;
     }
@@ -185,7 +197,7 @@ class Reader {
     const std::string typed =
         service_.maglev_table_size ? std::to_string(*service_.maglev_table_size) : "";
     const auto [value, field] =
-        value_of("sluice.dev/maglev-table-size", typed, "spec.maglevTableSize");
+        value_of(kMaglevSize, typed, "spec.maglevTableSize");
     if (value.empty()) {
       return;
     }
@@ -206,20 +218,20 @@ class Reader {
     for (const auto& [key, weight] : service_.weights) {
       add_weight(out, "spec.weights[" + key + "]", key, weight);
     }
-    const auto at = service_.annotations.find("sluice.dev/weights");
-    if (at == service_.annotations.end()) {
+    if (annotations_[kWeights] == nullptr) {
       return;
     }
-    for_each_item(at->second, [&](std::string_view item) {
+    for_each_item(*annotations_[kWeights], [&](std::string_view item) {
       const auto equals = item.rfind('=');
       const auto weight = equals == std::string_view::npos
                               ? std::nullopt
                               : parse_number(trimmed(item.substr(equals + 1)));
       if (!weight) {
-        fault(path(at->first), "'" + std::string(item) + "' is not endpoint=weight");
+        fault(path(kKnown[kWeights]), "'" + std::string(item) + "' is not endpoint=weight");
         return;
       }
-      add_weight(out, path(at->first), std::string(trimmed(item.substr(0, equals))), *weight);
+      add_weight(out, path(kKnown[kWeights]), std::string(trimmed(item.substr(0, equals))),
+                 *weight);
     });
   }
 
@@ -249,6 +261,7 @@ class Reader {
 
   const model::Service& service_;
   Reporter& report_;
+  std::array<const std::string*, kKnobs> annotations_{};  ///< null: not given
   bool good_ = true;
   bool scheduler_named_ = false;
 };

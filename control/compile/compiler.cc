@@ -16,9 +16,6 @@
 namespace sluice::compile {
 namespace {
 
-// Services computed at once: bounds the memory that results wait in.
-constexpr std::size_t kBatch = 4096;
-
 struct Entry {
   std::vector<Installed> blocks;
   std::vector<HealthPort> health_ports;
@@ -44,10 +41,12 @@ bool same_claims(const Installed& a, const Installed& b) {
 
 class Compiler::Impl {
  public:
-  Impl(Profile profile, IdRegistry& ids, core::TablePtr previous, core::ParallelFor parallel)
+  Impl(Profile profile, IdRegistry& ids, core::TablePtr previous, core::ParallelFor parallel,
+       core::BatchLine line)
       : profile_(profile),
         ids_(ids),
         parallel_(std::move(parallel)),
+        line_(std::move(line)),
         previous_(previous != nullptr ? std::move(previous)
                                       : std::make_shared<const core::ForwardingTable>()) {}
 
@@ -76,8 +75,7 @@ class Compiler::Impl {
     const bool node_part =
         changes.nodes || changes.service_cidrs || config != config_ || host != host_;
     take_inputs(state, config, host);
-    // Who owned a changed slice before is in slice_owners too.
-    slices_.update(state, changes.slices);
+    slices_.update(state, changes.moved_slices);
     core::TableBuilder builder(previous_);
     install_all(state, names_of(changes), builder);
     return finish(state, builder, node_part);
@@ -141,17 +139,8 @@ class Compiler::Impl {
   /// Computes Services again and puts the results in place of the old ones.
   void install_all(const model::ClusterState& state, const Names& names,
                    core::TableBuilder& builder) {
-    std::vector<ServiceJob> jobs;
-    for (std::size_t from = 0; from < names.size(); from += kBatch) {
-      jobs.clear();
-      for (std::size_t i = from; i < std::min(names.size(), from + kBatch); ++i) {
-        jobs.push_back({names[i], nullptr, {}, {}});
-      }
-      compute(jobs, {state, slices_, context_, *previous_}, ids_, parallel_);
-      for (ServiceJob& job : jobs) {
-        install(job, builder);
-      }
-    }
+    compute(names, {state, slices_, context_, *previous_}, ids_, line_,
+            [&](ServiceJob& job) { install(job, builder); });
   }
 
   void install(ServiceJob& job, core::TableBuilder& builder) {
@@ -354,6 +343,7 @@ class Compiler::Impl {
   Profile profile_;
   IdRegistry& ids_;
   core::ParallelFor parallel_;
+  core::BatchLine line_;
   core::TablePtr previous_;
   bool valid_ = false;
   NodeConfig config_;
@@ -382,8 +372,9 @@ std::span<const ReportLine> Report::of(const std::string& object) const {
 }
 
 Compiler::Compiler(Profile profile, IdRegistry& ids, core::TablePtr previous,
-                   core::ParallelFor parallel)
-    : impl_(std::make_unique<Impl>(profile, ids, std::move(previous), std::move(parallel))) {}
+                   core::ParallelFor parallel, core::BatchLine line)
+    : impl_(std::make_unique<Impl>(profile, ids, std::move(previous), std::move(parallel),
+                                   std::move(line))) {}
 Compiler::~Compiler() = default;
 Compiler::Compiler(Compiler&&) noexcept = default;
 

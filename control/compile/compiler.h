@@ -23,9 +23,11 @@ class Compiler {
  public:
   /// @param ids outlives the compiler.
   /// @param previous table in force, nullptr: none.
-  /// @param parallel how to compute many Services at once; the result does not depend on it.
+  /// @param line, parallel  how to compute many Services at once and how to check a large table;
+  /// the result does not depend on them.
   Compiler(Profile profile, IdRegistry& ids, core::TablePtr previous = nullptr,
-           core::ParallelFor parallel = core::one_after_another);
+           core::ParallelFor parallel = core::one_after_another,
+           core::BatchLine line = core::batch_after_batch);
   ~Compiler();
   Compiler(Compiler&&) noexcept;
   Compiler& operator=(Compiler&&) = delete;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -14,9 +15,9 @@ namespace sluice::compile {
 // Theory of operation
 //
 // Nearly all of a compile looks at one Service alone and can be done for many at once. What they
-// share are the ids: these are given in the order of the names, between the two halves, so that the
-// result does not depend on who was faster. A Service for which ids run out is rare; it is computed
-// again with the registry at hand, which knows what to refuse.
+// share are the ids and the table that is made: ids are given, and results handed over, in the
+// order of the names, so that the outcome does not depend on who was faster. A Service for which
+// ids run out is rare; it is computed again with the registry at hand, which knows what to refuse.
 
 /// What the compiler remembers of a block in the table: enough to take it out again.
 struct Installed {
@@ -49,8 +50,11 @@ struct JobInputs {
   const core::ForwardingTable& previous;
 };
 
-/// Computes all jobs. @param ids  asked in the order of the jobs, on the caller's thread.
-void compute(std::vector<ServiceJob>& jobs, const JobInputs& inputs, IdRegistry& ids,
-             const core::ParallelFor& parallel);
+/// Computes Services and hands each to `install`.
+/// @param names  sorted. @param ids  asked in the order of the names.
+/// @param install  called in the order of the names, one at a time, never while `ids` is asked.
+void compute(const std::vector<const model::ObjectName*>& names, const JobInputs& inputs,
+             IdRegistry& ids, const core::BatchLine& line,
+             const std::function<void(ServiceJob&)>& install);
 
 }  // namespace sluice::compile

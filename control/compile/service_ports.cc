@@ -56,23 +56,28 @@ bool check_names(const model::Service& service, Reporter& report) {
   return good;
 }
 
-void check_word(const std::string& value, std::initializer_list<const char*> known,
-                const char* field, Reporter& report) {
-  if (std::none_of(known.begin(), known.end(), [&](const char* k) { return value == k; })) {
-    report.invalid(field, "'" + value + "' is unknown");
-  }
+bool is_one_of(std::string_view value, std::initializer_list<std::string_view> known) {
+  return std::find(known.begin(), known.end(), value) != known.end();
 }
 
+std::string unknown_word(const std::string& value) { return "'" + value + "' is unknown"; }
+
 void check_words(const model::Service& service, Reporter& report) {
-  check_word(service.type, {"", "ClusterIP", "NodePort", "LoadBalancer", "ExternalName"},
-             "spec.type", report);
-  check_word(service.external_traffic_policy, {"", "Cluster", "Local"},
-             "spec.externalTrafficPolicy", report);
-  check_word(service.internal_traffic_policy.value_or(""), {"", "Cluster", "Local"},
-             "spec.internalTrafficPolicy", report);
+  const auto check = [&](const std::string& value, std::initializer_list<std::string_view> known,
+                         const char* field) {
+    if (!value.empty() && !is_one_of(value, known)) {
+      report.invalid(field, unknown_word(value));
+    }
+  };
+  check(service.type, {"ClusterIP", "NodePort", "LoadBalancer", "ExternalName"}, "spec.type");
+  check(service.external_traffic_policy, {"Cluster", "Local"}, "spec.externalTrafficPolicy");
+  if (service.internal_traffic_policy) {
+    check(*service.internal_traffic_policy, {"Cluster", "Local"}, "spec.internalTrafficPolicy");
+  }
   for (std::size_t i = 0; i < service.ip_families.size(); ++i) {
-    check_word(service.ip_families[i], {"IPv4", "IPv6"}, indexed("spec.ipFamilies", i).c_str(),
-               report);
+    if (!is_one_of(service.ip_families[i], {"IPv4", "IPv6"})) {
+      report.invalid(indexed("spec.ipFamilies", i), unknown_word(service.ip_families[i]));
+    }
   }
 }
 
@@ -113,19 +118,20 @@ std::string fault_of_frontend(const model::Service& service, const std::string& 
 }
 
 void check_frontend_addresses(const model::Service& service, Reporter& report) {
-  const auto check = [&](const std::string& text, const std::string& field) {
+  const auto check = [&](const std::string& text, const char* list, std::size_t i,
+                         const char* field) {
     if (const auto fault = fault_of_frontend(service, text); !fault.empty()) {
-      report.warning(field, fault);
+      report.warning(indexed(list, i, field), fault);
     }
   };
   for (std::size_t i = 0; i < service.external_ips.size(); ++i) {
     if (!blank(service.external_ips[i])) {
-      check(service.external_ips[i], indexed("spec.externalIPs", i));
+      check(service.external_ips[i], "spec.externalIPs", i, "");
     }
   }
   for (std::size_t i = 0; i < service.load_balancer_ingress.size(); ++i) {
     if (!service.load_balancer_ingress[i].ip.empty()) {
-      check(service.load_balancer_ingress[i].ip, indexed("status.loadBalancer.ingress", i, ".ip"));
+      check(service.load_balancer_ingress[i].ip, "status.loadBalancer.ingress", i, ".ip");
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "control/compile/name_finder.h"
 #include "control/compile/name_hash.h"
 #include "control/model/model.h"
 
@@ -12,11 +13,11 @@ namespace sluice::compile {
 class SliceIndex {
  public:
   void rebuild(const model::ClusterState& state);
-  /// Takes over the present owner of each named slice.
-  void update(const model::ClusterState& state, const std::vector<model::ObjectName>& slices);
+  /// Takes over the present owner of each slice that moved.
+  void update(const model::ClusterState& state, const std::vector<model::SliceMove>& moves);
   /// Sorted by slice name.
   [[nodiscard]] std::vector<const model::EndpointSlice*> slices_of(
-      const model::ClusterState& state, const model::ObjectName& service) const;
+      SliceFinder& slices, const model::ObjectName& service) const;
 
  private:
   void put(const model::EndpointSlice& slice);
@@ -24,7 +25,6 @@ class SliceIndex {
 
   using Names = std::vector<model::ObjectName>;  ///< sorted
   std::unordered_map<model::ObjectName, Names, NameHash> slices_;
-  std::unordered_map<model::ObjectName, model::ObjectName, NameHash> owner_;
 };
 
 }  // namespace sluice::compile

@@ -3,6 +3,8 @@
 #include "control/compile/slices.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <numeric>
 #include <optional>
 
 #include "control/compile/annotations.h"
@@ -72,18 +74,26 @@ bool replaces(const Candidate& newer, const Candidate& stored) {
 }
 
 std::vector<MergedEndpoint> fold(std::vector<Candidate>& all) {
-  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
-    return a.endpoint.identity < b.endpoint.identity;  // SL-8
+  // Large entries stay where they are. Equal ones stay in the order they came.
+  std::vector<std::uint32_t> order(all.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const int by_identity = all[a].endpoint.identity.compare(all[b].endpoint.identity);  // SL-8
+    return by_identity < 0 || (by_identity == 0 && a < b);
   });
   std::vector<MergedEndpoint> out;
   out.reserve(all.size());
-  for (std::size_t i = 0; i < all.size();) {
-    std::size_t best = i;
+  for (std::size_t i = 0; i < order.size();) {
+    Candidate* best = &all[order[i]];
     std::size_t next = i + 1;
-    for (; next < all.size() && all[next].endpoint.identity == all[i].endpoint.identity; ++next) {
-      best = replaces(all[next], all[best]) ? next : best;
+    for (; next < order.size(); ++next) {
+      Candidate& other = all[order[next]];
+      if (other.endpoint.identity != best->endpoint.identity) {
+        break;
+      }
+      best = replaces(other, *best) ? &other : best;
     }
-    out.push_back(std::move(all[best].endpoint));
+    out.push_back(std::move(best->endpoint));
     i = next;
   }
   return out;

@@ -8,30 +8,56 @@ namespace {
 
 constexpr const char* kServiceNameLabel = "kubernetes.io/service-name";
 
-void sort_unique(std::vector<ObjectName>& names) {
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
+template <class T>
+void sort_unique(std::vector<T>& list) {
+  if (!std::is_sorted(list.begin(), list.end())) {
+    std::sort(list.begin(), list.end());
+  }
+  list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-/// Collects what really changed; add_* take the object before and after (nullptr: absent).
+template <class T>
+void move_behind(std::vector<T>& to, std::vector<T>& from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+/// Collects what really changed; each takes the object before and after (nullptr: absent).
 class Collector {
  public:
-  void service(const ObjectName& name) { set_.services.push_back(name); }
-  void slice(const EndpointSlice* before, const EndpointSlice* after) {
+  void add(const Service* before, const Service* after) {
+    set_.services.push_back((before != nullptr ? before : after)->name);
+  }
+  void add(const EndpointSlice* before, const EndpointSlice* after) {
     set_.slices.push_back((before != nullptr ? before : after)->name);
-    for (const EndpointSlice* s : {before, after}) {
-      if (const auto owner = s != nullptr ? owner_of(*s) : std::nullopt; owner) {
-        set_.slice_owners.push_back(*owner);
+    auto was = before != nullptr ? owner_of(*before) : std::nullopt;
+    auto is = after != nullptr ? owner_of(*after) : std::nullopt;
+    const bool moves = before == nullptr || after == nullptr || was != is;
+    for (const auto* owner : {&was, &is}) {
+      if (*owner && (moves || owner == &is)) {
+        set_.slice_owners.push_back(**owner);
       }
     }
+    if (moves && (was || is)) {
+      set_.moved_slices.push_back({set_.slices.back(), std::move(was)});
+    }
   }
-  void node() { set_.nodes = true; }
-  void service_cidr() { set_.service_cidrs = true; }
+  void add(const Node*, const Node*) { set_.nodes = true; }
+  void add(const ServiceCidr*, const ServiceCidr*) { set_.service_cidrs = true; }
+  /// What came behind it.
+  void append(Collector&& next) {
+    move_behind(set_.services, next.set_.services);
+    move_behind(set_.slices, next.set_.slices);
+    move_behind(set_.slice_owners, next.set_.slice_owners);
+    move_behind(set_.moved_slices, next.set_.moved_slices);
+    set_.nodes = set_.nodes || next.set_.nodes;
+    set_.service_cidrs = set_.service_cidrs || next.set_.service_cidrs;
+  }
 
   ChangeSet finish(ClusterState& state) {
     sort_unique(set_.services);
     sort_unique(set_.slices);
     sort_unique(set_.slice_owners);
+    sort_unique(set_.moved_slices);
     if (!set_.empty()) {
       ++state.version;
     }
@@ -64,12 +90,6 @@ void erase(Map& map, const Key& key, Changed&& changed) {
   }
 }
 
-/// What differs of one object: before and after; nullptr: absent.
-template <class Object>
-using Difference = std::pair<const Object*, const Object*>;
-template <class Object>
-using Differences = std::vector<Difference<Object>>;
-
 /// A part of two sorted maps that holds the same range of names.
 template <class Map>
 struct Stretch {
@@ -80,16 +100,18 @@ struct Stretch {
 
 /// Walks two sorted maps side by side.
 template <class Map>
-Differences<typename Map::mapped_type> compare(Stretch<Map> s) {
-  Differences<typename Map::mapped_type> out;
+Collector compare(Stretch<Map> s) {
+  using Object = typename Map::mapped_type;
+  constexpr const Object* kAbsent = nullptr;
+  Collector out;
   while (s.before != s.before_end || s.after != s.after_end) {
     if (s.after == s.after_end || (s.before != s.before_end && s.before->first < s.after->first)) {
-      out.emplace_back(&(s.before++)->second, nullptr);
+      out.add(&(s.before++)->second, kAbsent);
     } else if (s.before == s.before_end || s.after->first < s.before->first) {
-      out.emplace_back(nullptr, &(s.after++)->second);
+      out.add(kAbsent, &(s.after++)->second);
     } else {
       if (!(s.before->second == s.after->second)) {
-        out.emplace_back(&s.before->second, &s.after->second);
+        out.add(&s.before->second, &s.after->second);
       }
       ++s.before;
       ++s.after;
@@ -98,35 +120,39 @@ Differences<typename Map::mapped_type> compare(Stretch<Map> s) {
   return out;
 }
 
-/// Two maps in about equal stretches, in the order of the names.
+/// Two maps in stretches, about equal ones of the larger map, in the order of the names.
 template <class Map>
 std::vector<Stretch<Map>> stretches(const Map& before, const Map& after) {
   constexpr std::size_t kLength = 1024;
+  const bool grows = before.size() < after.size();
+  const Map& larger = grows ? after : before;
+  const Map& other = grows ? before : after;
   std::vector<Stretch<Map>> out;
   Stretch<Map> rest{before.begin(), before.end(), after.begin(), after.end()};
-  for (std::size_t left = before.size(); left > kLength; left -= kLength) {
-    const auto b = std::next(rest.before, static_cast<std::ptrdiff_t>(kLength));
-    const auto a = after.lower_bound(b->first);
-    out.push_back({rest.before, b, rest.after, a});
-    rest.before = b;
-    rest.after = a;
+  for (std::size_t left = larger.size(); left > kLength; left -= kLength) {
+    auto& start = grows ? rest.after : rest.before;
+    auto& start_of_other = grows ? rest.before : rest.after;
+    const auto end = std::next(start, static_cast<std::ptrdiff_t>(kLength));
+    const auto end_of_other = other.lower_bound(end->first);
+    out.push_back(grows ? Stretch<Map>{start_of_other, end_of_other, start, end}
+                        : Stretch<Map>{start, end, start_of_other, end_of_other});
+    start = end;
+    start_of_other = end_of_other;
   }
   out.push_back(rest);
   return out;
 }
 
-/// Calls `changed(before, after)` for each difference, in the order of the names.
-template <class Map, class Changed>
+/// Adds every difference to `changes`, in the order of the names.
+template <class Map>
 void compare(const Map& before, const Map& after, const core::ParallelFor& parallel,
-             Changed&& changed) {
+             Collector& changes) {
   const auto parts = stretches(before, after);
-  std::vector<Differences<typename Map::mapped_type>> found(parts.size());
+  std::vector<Collector> found(parts.size());
   const auto one = [&](std::size_t i) { found[i] = compare(parts[i]); };
   parts.size() == 1 ? one(0) : parallel(parts.size(), one);
-  for (const auto& part : found) {
-    for (const auto& [b, a] : part) {
-      changed(b, a);
-    }
+  for (Collector& part : found) {
+    changes.append(std::move(part));
   }
 }
 
@@ -143,52 +169,40 @@ std::optional<ObjectName> owner_of(const EndpointSlice& slice) {
 
 ChangeSet apply(ClusterState& state, const Delta& delta) {
   Collector changes;
-  const auto service = [&](const Service* before, const Service* after) {
-    changes.service((before != nullptr ? before : after)->name);
-  };
-  const auto slice = [&](const EndpointSlice* before, const EndpointSlice* after) {
-    changes.slice(before, after);
-  };
-  const auto node = [&](const Node*, const Node*) { changes.node(); };
-  const auto cidr = [&](const ServiceCidr*, const ServiceCidr*) { changes.service_cidr(); };
+  const auto changed = [&](const auto* before, const auto* after) { changes.add(before, after); };
   for (const ObjectName& name : delta.deleted_services) {
-    erase(state.services, name, service);
+    erase(state.services, name, changed);
   }
   for (const ObjectName& name : delta.deleted_slices) {
-    erase(state.slices, name, slice);
+    erase(state.slices, name, changed);
   }
   for (const std::string& name : delta.deleted_nodes) {
-    erase(state.nodes, name, node);
+    erase(state.nodes, name, changed);
   }
   for (const std::string& name : delta.deleted_service_cidrs) {
-    erase(state.service_cidrs, name, cidr);
+    erase(state.service_cidrs, name, changed);
   }
   for (const Service& s : delta.services) {
-    upsert(state.services, s.name, s, service);
+    upsert(state.services, s.name, s, changed);
   }
   for (const EndpointSlice& s : delta.slices) {
-    upsert(state.slices, s.name, s, slice);
+    upsert(state.slices, s.name, s, changed);
   }
   for (const Node& n : delta.nodes) {
-    upsert(state.nodes, n.name, n, node);
+    upsert(state.nodes, n.name, n, changed);
   }
   for (const ServiceCidr& c : delta.service_cidrs) {
-    upsert(state.service_cidrs, c.name, c, cidr);
+    upsert(state.service_cidrs, c.name, c, changed);
   }
   return changes.finish(state);
 }
 
 ChangeSet exchange(ClusterState& state, ClusterState& next, const core::ParallelFor& parallel) {
   Collector changes;
-  compare(state.services, next.services, parallel, [&](const Service* b, const Service* a) {
-    changes.service((b != nullptr ? b : a)->name);
-  });
-  compare(state.slices, next.slices, parallel,
-          [&](const EndpointSlice* b, const EndpointSlice* a) { changes.slice(b, a); });
-  compare(state.nodes, next.nodes, parallel,
-          [&](const Node*, const Node*) { changes.node(); });
-  compare(state.service_cidrs, next.service_cidrs, parallel,
-          [&](const ServiceCidr*, const ServiceCidr*) { changes.service_cidr(); });
+  compare(state.services, next.services, parallel, changes);
+  compare(state.slices, next.slices, parallel, changes);
+  compare(state.nodes, next.nodes, parallel, changes);
+  compare(state.service_cidrs, next.service_cidrs, parallel, changes);
   std::swap(state, next);
   std::swap(state.version, next.version);
   return changes.finish(state);

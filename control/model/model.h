@@ -147,11 +147,19 @@ struct Delta {
   std::vector<std::string> deleted_service_cidrs;
 };
 
+/// A slice that came, went or changed its owner.
+struct SliceMove {
+  ObjectName slice;
+  std::optional<ObjectName> from;       ///< who owned it before
+  auto operator<=>(const SliceMove&) const = default;
+};
+
 /// Objects whose stored value really differs after a change: what incremental compile needs.
 struct ChangeSet {
   std::vector<ObjectName> services;     ///< sorted, unique
   std::vector<ObjectName> slices;       ///< EndpointSlices; sorted, unique
   std::vector<ObjectName> slice_owners; ///< Services that own or owned one of them; sorted, unique
+  std::vector<SliceMove> moved_slices;  ///< in order, unique
   bool nodes = false;
   bool service_cidrs = false;
   [[nodiscard]] bool empty() const {

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "control/publish/all_cores.h"
+#include "control/publish/assembly_line.h"
 
 namespace sluice::publish {
 namespace {
@@ -16,7 +17,7 @@ constexpr unsigned kMaxTries = 100;
 class RealCompiler final : public TableCompiler {
  public:
   RealCompiler(compile::Profile profile, compile::IdRegistry& ids)
-      : compiler_(profile, ids, nullptr, on_all_cores) {}
+      : compiler_(profile, ids, nullptr, on_all_cores, on_a_line) {}
   core::Result<compile::Compiled> full(const model::ClusterState& state,
                                        const compile::NodeConfig& config,
                                        const compile::HostState& host) override {
@@ -34,13 +35,13 @@ class RealCompiler final : public TableCompiler {
   compile::Compiler compiler_;
 };
 
-void merge(std::vector<model::ObjectName>& into, std::vector<model::ObjectName> more) {
+template <class Name>
+void merge(std::vector<Name>& into, const std::vector<Name>& more) {
   if (into.empty()) {
-    into = std::move(more);  // sorted and unique already
+    into = more;  // sorted and unique already
     return;
   }
-  into.insert(into.end(), std::make_move_iterator(more.begin()),
-              std::make_move_iterator(more.end()));
+  into.insert(into.end(), more.begin(), more.end());
   std::sort(into.begin(), into.end());
   into.erase(std::unique(into.begin(), into.end()), into.end());
 }
@@ -121,14 +122,14 @@ void TableMaker::remember_former() {
   if (!former_) {
     return;
   }
-  auto& [former, changes] = *former_;
-  remember_values(former.services, changes.services, undo_.services);
-  remember_values(former.slices, changes.slices, undo_.slices);
-  if (changes.nodes && !undo_.nodes) {
-    undo_.nodes = former.nodes;
+  // What changed before the replacement is noted already.
+  remember_values(former_->services, changes_.services, undo_.services);
+  remember_values(former_->slices, changes_.slices, undo_.slices);
+  if (changes_.nodes && !undo_.nodes) {
+    undo_.nodes = former_->nodes;
   }
-  if (changes.service_cidrs && !undo_.service_cidrs) {
-    undo_.service_cidrs = former.service_cidrs;
+  if (changes_.service_cidrs && !undo_.service_cidrs) {
+    undo_.service_cidrs = former_->service_cidrs;
   }
   former_.reset();
 }
@@ -155,11 +156,12 @@ void TableMaker::remember_before(const model::Delta& delta) {
   }
 }
 
-void TableMaker::note(model::ChangeSet changes) {
+void TableMaker::note(const model::ChangeSet& changes) {
   dirty_ = dirty_ || !changes.empty();
-  merge(changes_.services, std::move(changes.services));
-  merge(changes_.slices, std::move(changes.slices));
-  merge(changes_.slice_owners, std::move(changes.slice_owners));
+  merge(changes_.services, changes.services);
+  merge(changes_.slices, changes.slices);
+  merge(changes_.slice_owners, changes.slice_owners);
+  merge(changes_.moved_slices, changes.moved_slices);
   changes_.nodes = changes_.nodes || changes.nodes;
   changes_.service_cidrs = changes_.service_cidrs || changes.service_cidrs;
 }
@@ -170,7 +172,7 @@ model::ChangeSet TableMaker::replace(model::ClusterState next) {
   if (changes.empty()) {
     throw_away(std::move(next));
   } else {
-    former_.emplace(std::move(next), changes);
+    former_.emplace(std::move(next));
   }
   note(changes);
   return changes;

@@ -100,7 +100,7 @@ class TableMaker {
 
   void remember_former();
   void remember_before(const model::Delta& delta);
-  void note(model::ChangeSet changes);
+  void note(const model::ChangeSet& changes);
   template <class... Things>
   void throw_away(Things&&... things);
   [[nodiscard]] model::ClusterState last_good() const;
@@ -117,9 +117,9 @@ class TableMaker {
   std::optional<model::ClusterState> shadow_;
   model::ChangeSet changes_;
   Undo undo_;
-  /// A replaced state that nothing was taken out of yet, and what differed: as good as an Undo, but
-  /// costs nothing when the compile goes well.
-  std::optional<std::pair<model::ClusterState, model::ChangeSet>> former_;
+  /// A replaced state that nothing was taken out of yet; `changes_` names what differed. As good as
+  /// an Undo, but costs nothing when the compile goes well.
+  std::optional<model::ClusterState> former_;
   std::shared_ptr<const void> litter_;
   bool dirty_ = false;
   compile::Report report_;

@@ -82,12 +82,13 @@ class L4AddressSet {
   std::array<std::shared_ptr<const Group>, std::size_t{1} << kGroupBits> groups_{};
 };
 
-/// Counts the users of each address and makes sets of those that have any. Its shards look like
-/// those of the sets, so freeze() copies those that were touched since the last one. Thread: the
-/// publisher.
+/// Counts the users of each address and makes sets of those that have any. It shares the cells of
+/// its shards with the sets and copies a shard when it changes. Thread: the publisher.
 class L4AddressSetBuilder {
  public:
-  void add(const L4Address& a);
+  void add(const L4Address& a) { add(a, hash_of(a)); }
+  /// As add() of each, for many: none waits for the memory of the one before.
+  void add_all(const std::vector<L4Address>& all);
   /// Precondition: added before.
   void remove(const L4Address& a);
   [[nodiscard]] L4AddressSet freeze();
@@ -95,13 +96,15 @@ class L4AddressSetBuilder {
 
  private:
   struct Shard {
-    L4AddressSet::Cells cells;
-    std::vector<std::uint32_t> users;  ///< of the cell of the same index
-    std::uint32_t used = 0;            ///< cells
-    bool dirty = false;
+    std::shared_ptr<L4AddressSet::Cells> cells;  ///< null: none
+    std::vector<std::uint32_t> users;            ///< of the cell of the same index
+    std::uint32_t used = 0;                      ///< cells
+    bool dirty = false;                          ///< no set has these cells
   };
-  void touch(std::size_t number);
-  static void grow(Shard& shard);
+  void add(const L4Address& a, std::uint64_t hash);
+  void make_room(std::size_t more);
+  L4AddressSet::Cells& own_cells(std::size_t number);
+  static void resize(Shard& shard, std::size_t cells);
   static void close_gap(Shard& shard, std::size_t gap);
 
   std::vector<Shard> shards_ =

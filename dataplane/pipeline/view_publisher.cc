@@ -10,6 +10,9 @@ namespace {
 using core::ForwardingTable;
 using core::ServicePort;
 
+// A table that comes pays for a few of those that left before it; collect() looks at all.
+constexpr std::size_t kDrainingLooks = 64;
+
 /// Addresses that node ports of a family are reached at.
 const std::vector<core::IpAddress>& node_port_addresses(const core::NodePart& node,
                                                         core::Family family) {
@@ -33,6 +36,24 @@ std::vector<L4Address> frontends_of(const ServicePort& block, const core::NodePa
     }
   }
   return all;
+}
+
+/// Neither its addresses nor its ports are other ones.
+bool same_frontends(const ServicePort& a, const ServicePort& b) {
+  return a.cluster_ip == b.cluster_ip && a.load_balancer_vips == b.load_balancer_vips &&
+         a.external_ips == b.external_ips && a.port == b.port && a.node_port == b.node_port &&
+         a.health_check_node_port == b.health_check_node_port && a.protocol == b.protocol;
+}
+
+/// In `block`, what `other` has at place i; most often it is at the same place.
+const core::Endpoint* find_endpoint(const ServicePort& block, const ServicePort& other,
+                                    std::size_t i) {
+  const core::Endpoint& e = other.endpoints[i];
+  if (i < block.endpoints.size() && block.endpoints[i].port == e.port &&
+      block.endpoints[i].address == e.address) {
+    return &block.endpoints[i];
+  }
+  return block.find_endpoint(e.address, e.port);
 }
 
 L4Address backend_of(const ServicePort& block, const core::Endpoint& e) {
@@ -66,7 +87,7 @@ void ViewPublisher::apply(core::TablePtr table) {
   update_excluded();
   update_source_pool(after);
   // The epoch of a view grows when the table's does; by how much says nothing.
-  if (next_.table == nullptr || after.epoch() != table_epoch_) {
+  if (next_.table == nullptr || after.epoch() != table_epoch_ || !left_.empty()) {
     ++next_.epoch;
     table_epoch_ = after.epoch();
     auto departures = std::make_shared<Departures>(*next_.departures);
@@ -76,7 +97,7 @@ void ViewPublisher::apply(core::TablePtr table) {
     next_.departures = std::move(departures);
   }
   next_.table = std::move(table);
-  drop_drained();
+  drop_drained(kDrainingLooks);
   freeze_book();
   publish();
 }
@@ -127,7 +148,7 @@ void ViewPublisher::set_reserved_ports(std::vector<std::uint16_t> ports) {
 }
 
 std::size_t ViewPublisher::collect() {
-  if (next_.table != nullptr && drop_drained()) {
+  if (next_.table != nullptr && drop_drained(draining_slots_.size())) {
     freeze_book();
     publish();
   }
@@ -139,6 +160,7 @@ void ViewPublisher::take_over_services(const ForwardingTable& next) {
   const std::uint32_t limit =
       std::max(next.slot_limit(), before == nullptr ? 0u : before->slot_limit());
   left_.clear();
+  new_backends_.clear();
   for (std::uint32_t i = 0; i < limit; ++i) {
     const std::size_t page = i / ForwardingTable::kPageSize;
     if (i % ForwardingTable::kPageSize == 0 && before != nullptr &&
@@ -153,39 +175,60 @@ void ViewPublisher::take_over_services(const ForwardingTable& next) {
       replace_block(slot, old_block, new_block, next);
     }
   }
+  backends_.add_all(new_backends_);
+}
+
+void ViewPublisher::add_backends_of(const ServicePort* before, const ServicePort& after) {
+  for (std::size_t i = 0; i < after.endpoints.size(); ++i) {
+    if (before == nullptr || find_endpoint(*before, after, i) == nullptr) {
+      new_backends_.push_back(backend_of(after, after.endpoints[i]));
+    }
+  }
 }
 
 void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* before,
                                   const ServicePort* after, const ForwardingTable& next) {
+  const bool same_node = next_.table != nullptr && next_.table->node_ptr() == next.node_ptr();
+  const bool same =
+      same_node && before != nullptr && after != nullptr && same_frontends(*before, *after);
   if (after != nullptr) {
-    for (const core::Endpoint& e : after->endpoints) {
-      if (before == nullptr || before->find_endpoint(e.address, e.port) == nullptr) {
-        backends_.add(backend_of(*after, e));
-      }
-    }
+    add_backends_of(before, *after);
+  }
+  if (after != nullptr && !same) {
     reserve_ports_of(*after, true);
     own_addresses_of(*after, true);
   }
   if (before == nullptr) {
     return;
   }
-  reserve_ports_of(*before, false);
-  own_addresses_of(*before, false);
   Draining left;
   left.slot = slot;
-  for (const core::Endpoint& e : before->endpoints) {
-    const core::Endpoint* now =
-        after == nullptr ? nullptr : after->find_endpoint(e.address, e.port);
-    if (now == nullptr || now->id != e.id || now->serving < e.serving) {
-      left_.emplace_back(slot, e.id);
+  for (std::size_t i = 0; i < before->endpoints.size(); ++i) {
+    const core::Endpoint& was = before->endpoints[i];
+    const core::Endpoint* now = after == nullptr ? nullptr : find_endpoint(*after, *before, i);
+    if (now == nullptr || now->id != was.id || now->serving < was.serving) {
+      left_.emplace_back(slot, was.id);
     }
     if (now == nullptr) {
       // It keeps its place in the book until its connections are gone.
-      left.backends.push_back(backend_of(*before, e));
-      left.endpoints.push_back(e.id);
+      left.backends.push_back(backend_of(*before, was));
+      left.endpoints.push_back(was.id);
     }
   }
-  const auto old_frontends = frontends_of(*before, next_.table->node());
+  if (!same) {
+    reserve_ports_of(*before, false);
+    own_addresses_of(*before, false);
+    note_departed_frontends(*before, after, next, left);
+  }
+  if (!left.backends.empty() || !left.frontends.empty()) {
+    left.left_at = next_.sequence + 1;
+    start_draining(std::move(left));
+  }
+}
+
+void ViewPublisher::note_departed_frontends(const ServicePort& before, const ServicePort* after,
+                                            const ForwardingTable& next, Draining& left) {
+  const auto old_frontends = frontends_of(before, next_.table->node());
   const auto new_frontends =
       after == nullptr ? std::vector<L4Address>{} : frontends_of(*after, next.node());
   for (const L4Address& f : old_frontends) {
@@ -195,11 +238,7 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
     }
   }
   if (!left.frontends.empty()) {
-    left.endpoints = endpoints_ever(slot, *before);
-  }
-  if (!left.backends.empty() || !left.frontends.empty()) {
-    left.left_at = next_.sequence + 1;
-    start_draining(std::move(left));
+    left.endpoints = endpoints_ever(left.slot, before);
   }
 }
 
@@ -266,6 +305,9 @@ void ViewPublisher::start_draining(Draining left) {
     return d.backends == left.backends && d.frontends == left.frontends;
   });
   if (same == of_slot.end()) {
+    if (of_slot.empty()) {
+      draining_slots_.push_back(left.slot);
+    }
     of_slot.push_back(std::move(left));
     ++draining_count_;
     return;
@@ -290,7 +332,7 @@ std::vector<core::EndpointId> ViewPublisher::endpoints_ever(core::ServiceSlot sl
   return without_duplicates(std::move(ids));
 }
 
-bool ViewPublisher::drop_drained() {
+bool ViewPublisher::drop_drained(std::size_t slots) {
   const std::uint64_t oldest = cell_.oldest_seen();
   const auto drained = [&](const Draining& d) {
     if (oldest < d.left_at) {
@@ -300,7 +342,10 @@ bool ViewPublisher::drop_drained() {
                        [&](core::EndpointId id) { return counts_.active(id) == 0; });
   };
   const std::size_t before = draining_count_;
-  for (auto of_slot = draining_.begin(); of_slot != draining_.end();) {
+  for (slots = std::min(slots, draining_slots_.size()); slots != 0; --slots) {
+    const core::ServiceSlot slot = draining_slots_.front();
+    draining_slots_.pop_front();
+    const auto of_slot = draining_.find(slot);
     draining_count_ -= std::erase_if(of_slot->second, [&](const Draining& d) {
       const bool gone = drained(d);
       if (gone) {
@@ -308,7 +353,11 @@ bool ViewPublisher::drop_drained() {
       }
       return gone;
     });
-    of_slot = of_slot->second.empty() ? draining_.erase(of_slot) : std::next(of_slot);
+    if (of_slot->second.empty()) {
+      draining_.erase(of_slot);
+    } else {
+      draining_slots_.push_back(slot);
+    }
   }
   return draining_count_ != before;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <unordered_map>
 #include <vector>
 
@@ -63,6 +64,9 @@ class ViewPublisher {
   void take_over_services(const core::ForwardingTable& next);
   void replace_block(core::ServiceSlot slot, const core::ServicePort* before,
                      const core::ServicePort* after, const core::ForwardingTable& next);
+  void note_departed_frontends(const core::ServicePort& before, const core::ServicePort* after,
+                               const core::ForwardingTable& next, Draining& left);
+  void add_backends_of(const core::ServicePort* before, const core::ServicePort& after);
   void take_over_node_addresses(const core::ForwardingTable& next);
   void drain_node_port(core::ServiceSlot slot, const core::ServicePort& block,
                        const std::vector<core::IpAddress>& addresses);
@@ -76,7 +80,8 @@ class ViewPublisher {
   void reserve_port(std::uint16_t port, bool add);
   void update_excluded();
   void update_source_pool(const core::ForwardingTable& next);
-  bool drop_drained();
+  /// Looks at what drains of at most so many slots. @return whether something is gone.
+  bool drop_drained(std::size_t slots);
   void forget(const Draining& gone);
   void freeze_book();
   void publish();
@@ -88,10 +93,12 @@ class ViewPublisher {
   std::uint32_t table_epoch_ = 0;
   /// By the table that is being taken over: gone, another one of that address, or not serving.
   std::vector<std::pair<core::ServiceSlot, core::EndpointId>> left_;
+  std::vector<L4Address> new_backends_;  ///< in the same table
   L4AddressSetBuilder backends_;
   L4AddressSetBuilder departed_;
   L4AddressSetBuilder own_;  ///< addresses of Services
   std::unordered_map<core::ServiceSlot, std::vector<Draining>> draining_;
+  std::deque<core::ServiceSlot> draining_slots_;  ///< those of the map, who was looked at last last
   std::size_t draining_count_ = 0;
   std::vector<std::uint16_t> reserved_;
   std::vector<std::uint32_t> port_users_ = std::vector<std::uint32_t>(65536);

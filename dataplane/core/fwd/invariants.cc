@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace sluice::core {
 namespace {
@@ -22,13 +24,24 @@ bool list_is_sound(const ServicePort& block, const std::vector<EndpointIndex>& l
 }
 
 bool endpoints_are_unique(const ServicePort& block) {
-  std::vector<std::pair<IpAddress, std::uint16_t>> seen;
-  seen.reserve(block.endpoints.size());
-  for (const Endpoint& e : block.endpoints) {
-    seen.emplace_back(e.address, e.port);
+  const auto before = [&](EndpointIndex a, EndpointIndex b) {
+    const Endpoint& x = block.endpoint(a);
+    const Endpoint& y = block.endpoint(b);
+    return std::pair(x.address, x.port) < std::pair(y.address, y.port);
+  };
+  std::vector<EndpointIndex> own;
+  const std::vector<EndpointIndex>* order = &block.by_address;
+  if (order->size() != block.endpoints.size()) {
+    for (std::size_t i = 0; i < block.endpoints.size(); ++i) {
+      own.push_back(static_cast<EndpointIndex>(i));
+    }
+    std::sort(own.begin(), own.end(), before);
+    order = &own;
   }
-  std::sort(seen.begin(), seen.end());
-  return std::adjacent_find(seen.begin(), seen.end()) == seen.end();
+  // So many that strictly grow are all of them, and no two are equal.
+  return std::adjacent_find(order->begin(), order->end(), [&](EndpointIndex a, EndpointIndex b) {
+           return !before(a, b);
+         }) == order->end();
 }
 
 bool of_family(const std::vector<IpAddress>& list, Family family) {
@@ -82,17 +95,9 @@ Result<void> check_flags(const ServicePort& b) {
 std::vector<std::pair<FrontendKey, FrontendKind>> claimed_frontends(const ServicePort& block) {
   std::vector<std::pair<FrontendKey, FrontendKind>> keys;
   keys.reserve(2 + block.external_ips.size() + block.load_balancer_vips.size());
-  keys.push_back({{block.cluster_ip, block.port, block.protocol, false}, FrontendKind::kClusterIp});
-  for (const IpAddress& vip : block.load_balancer_vips) {
-    keys.push_back({{vip, block.port, block.protocol, false}, FrontendKind::kLoadBalancerVip});
-  }
-  for (const IpAddress& ip : block.external_ips) {
-    keys.push_back({{ip, block.port, block.protocol, false}, FrontendKind::kExternalIp});
-  }
-  if (block.node_port != 0) {
-    keys.push_back({FrontendKey::of_node_port(block.family, block.node_port, block.protocol),
-                    FrontendKind::kNodePort});
-  }
+  for_each_claim(block, [&](const FrontendKey& key, FrontendKind kind) {
+    keys.emplace_back(key, kind);
+  });
   return keys;
 }
 
@@ -119,29 +124,33 @@ Result<void> check_block(const ServicePort& b) {
 
 Result<void> check_frontend(const ForwardingTable& table, const FrontendKey& key,
                             const Frontend& frontend) {
-  const std::string text =
-      (key.node_port ? "node port " + std::to_string(key.port) : to_string(key.address, key.port));
+  const auto wrong = [&](const std::string& what) {
+    return broken("frontend " +
+                  (key.node_port ? "node port " + std::to_string(key.port)
+                                 : to_string(key.address, key.port)) +
+                  what);
+  };
   const ServicePort* block = table.service(frontend.slot);
   if (block == nullptr) {
-    return broken("frontend " + text + " names a service port that is not there");
+    return wrong(" names a service port that is not there");
   }
   if (block->family != key.address.family() || block->protocol != key.protocol) {
-    return broken("frontend " + text + " names a block of another family or protocol");
+    return wrong(" names a block of another family or protocol");
   }
-  const auto claimed = claimed_frontends(*block);
-  const bool found = std::any_of(claimed.begin(), claimed.end(), [&](const auto& c) {
-    return c.first == key && c.second == frontend.kind;
+  bool found = false;
+  for_each_claim(*block, [&](const FrontendKey& claimed, FrontendKind kind) {
+    found = found || (kind == frontend.kind && claimed == key);
   });
-  return found ? Result<void>{} : broken("frontend " + text + " is not claimed by " + block->name);
+  return found ? Result<void>{} : wrong(" is not claimed by " + block->name);
 }
 
 Result<void> check_reachable(const ForwardingTable& table, const ServicePort& block) {
-  for (const auto& [key, kind] : claimed_frontends(block)) {
-    if (!table.find_frontend(key)) {
-      return broken(block.name + ": a claimed frontend is missing from the index");
-    }
-  }
-  return {};
+  bool all = true;
+  for_each_claim(block, [&](const FrontendKey& key, FrontendKind) {
+    all = all && table.find_frontend(key);
+  });
+  return all ? Result<void>{}
+             : broken(block.name + ": a claimed frontend is missing from the index");
 }
 
 Result<void> check_node(const NodePart& node) {

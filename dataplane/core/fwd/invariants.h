@@ -26,7 +26,26 @@ namespace sluice::core {
 /// The whole table; linear in its size. freeze() checks only what changed, tests check all.
 [[nodiscard]] Result<void> check_table(const ForwardingTable& table);
 
-/// All keys a block claims, with the kind of each. Order: cluster IP, VIPs, external IPs, node port.
+/// Calls `visit(key, kind)` for all keys a block claims. Order: cluster IP, VIPs, external IPs, node
+/// port.
+template <class Visit>
+void for_each_claim(const ServicePort& block, Visit&& visit) {
+  const auto at = [&](const IpAddress& address) {
+    return FrontendKey{address, block.port, block.protocol, false};
+  };
+  visit(at(block.cluster_ip), FrontendKind::kClusterIp);
+  for (const IpAddress& vip : block.load_balancer_vips) {
+    visit(at(vip), FrontendKind::kLoadBalancerVip);
+  }
+  for (const IpAddress& ip : block.external_ips) {
+    visit(at(ip), FrontendKind::kExternalIp);
+  }
+  if (block.node_port != 0) {
+    visit(FrontendKey::of_node_port(block.family, block.node_port, block.protocol),
+          FrontendKind::kNodePort);
+  }
+}
+/// The same as a list.
 [[nodiscard]] std::vector<std::pair<FrontendKey, FrontendKind>> claimed_frontends(
     const ServicePort& block);
 

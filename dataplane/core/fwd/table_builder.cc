@@ -110,7 +110,7 @@ void TableBuilder::set_service(ServiceSlot slot, Prepared block) {
   if (block.block == nullptr) {
     services_.erase(i);
   } else {
-    services_.insert_or_assign(i, std::move(block.block));
+    services_.insert_or_assign(services_.end(), i, std::move(block.block));  // often in order
   }
 }
 
@@ -163,16 +163,32 @@ void TableBuilder::apply_services(ForwardingTable& next) {
   next.epoch_ += left ? 1U : 0U;
 }
 
-void TableBuilder::apply_frontends(ForwardingTable& next) {
-  std::map<std::size_t, std::vector<std::pair<FrontendKey, Frontend>>> by_shard;
+void TableBuilder::apply_frontends(ForwardingTable& next, const ParallelFor& parallel) {
+  constexpr std::size_t kFewShards = 16;  // are done before a thread runs
+  if (frontends_.empty()) {
+    return;
+  }
+  std::vector<std::vector<std::pair<FrontendKey, Frontend>>> by_shard(ForwardingTable::kShards);
   for (const auto& [key, value] : frontends_) {
     by_shard[key.hash() >> 56].emplace_back(key, value);  // stays sorted by key
   }
-  for (const auto& [number, changes] : by_shard) {
-    auto& shard = next.shards_[number];
-    const std::size_t before = shard != nullptr ? shard->used : 0;
-    shard = rebuild(shard.get(), changes);
-    next.frontend_count_ += (shard != nullptr ? shard->used : 0) - before;
+  std::vector<std::size_t> touched;
+  for (std::size_t number = 0; number < by_shard.size(); ++number) {
+    if (!by_shard[number].empty()) {
+      touched.push_back(number);
+    }
+  }
+  const auto one = [&](std::size_t i) {
+    auto& shard = next.shards_[touched[i]];
+    shard = rebuild(shard.get(), by_shard[touched[i]]);
+  };
+  touched.size() <= kFewShards ? one_after_another(touched.size(), one)
+                               : parallel(touched.size(), one);
+  for (const std::size_t number : touched) {
+    const auto used = [&](const ForwardingTable& table) {
+      return table.shards_[number] != nullptr ? std::size_t{table.shards_[number]->used} : 0;
+    };
+    next.frontend_count_ += used(next) - used(*base_);
   }
 }
 
@@ -185,41 +201,61 @@ Result<void> TableBuilder::check_service(const ForwardingTable& next, std::uint3
   // Frontends that used to lead to this slot must still be right.
   const auto number = static_cast<ServiceSlot>(slot);
   if (const ServicePort* old = base_->service(number); result && old != nullptr) {
-    for (const auto& [key, kind] : claimed_frontends(*old)) {
+    for_each_claim(*old, [&](const FrontendKey& key, FrontendKind) {
       const auto found = next.find_frontend(key);
       if (result && found && found->slot == number) {
         result = check_frontend(next, key, *found);
       }
-    }
+    });
   }
   return result;
 }
 
-Result<void> TableBuilder::check(const ForwardingTable& next, const ParallelFor& parallel) const {
-  constexpr std::size_t kPiece = 128;  // Services looked at in one go
-  std::vector<std::pair<std::uint32_t, const ServicePort*>> services;
-  services.reserve(services_.size());
-  for (const auto& [slot, block] : services_) {
-    services.emplace_back(slot, block.get());
+namespace {
+
+/// Calls `check` for every entry of `all` until one fails, pieces of a large map at once.
+/// @return the first error in the order of the map.
+template <class Map, class Check>
+Result<void> check_each(const Map& all, const ParallelFor& parallel, const Check& check) {
+  constexpr std::size_t kPiece = 128;
+  std::vector<typename Map::const_iterator> starts;
+  std::size_t n = 0;
+  for (auto at = all.begin(); at != all.end(); ++at, ++n) {
+    if (n % kPiece == 0) {
+      starts.push_back(at);
+    }
   }
-  std::vector<Result<void>> results((services.size() + kPiece - 1) / kPiece);
-  const auto piece = [&](std::size_t n) {
-    const std::size_t end = std::min(services.size(), (n + 1) * kPiece);
-    for (std::size_t i = n * kPiece; results[n] && i < end; ++i) {
-      results[n] = check_service(next, services[i].first, services[i].second);
+  std::vector<Result<void>> results(starts.size());
+  const auto piece = [&](std::size_t i) {
+    const auto end = i + 1 < starts.size() ? starts[i + 1] : all.end();
+    for (auto at = starts[i]; results[i] && at != end; ++at) {
+      results[i] = check(at->first, at->second);
     }
   };
-  parallel(results.size(), piece);
+  starts.size() == 1 ? piece(0) : parallel(starts.size(), piece);
+  const auto bad =
+      std::find_if(results.begin(), results.end(), [](const auto& result) { return !result; });
+  return bad == results.end() ? Result<void>{} : *bad;
+}
+
+}  // namespace
+
+Result<void> TableBuilder::check(const ForwardingTable& next, const ParallelFor& parallel) const {
   Result<void> result = node_ != nullptr ? check_node(*node_) : Result<void>{};
-  for (auto at = results.begin(); result && at != results.end(); ++at) {
-    result = *at;
-  }
-  for (auto at = frontends_.begin(); result && at != frontends_.end(); ++at) {
-    if (at->second.slot != ServiceSlot::kNone) {
-      result = check_frontend(next, at->first, at->second);
-    }
-  }
-  return result;
+  return result
+      .and_then([&] {
+        return check_each(services_, parallel, [&](std::uint32_t slot, const auto& block) {
+          return check_service(next, slot, block.get());
+        });
+      })
+      .and_then([&] {
+        return check_each(frontends_, parallel,
+                          [&](const FrontendKey& key, const Frontend& frontend) {
+                            return frontend.slot == ServiceSlot::kNone
+                                       ? Result<void>{}
+                                       : check_frontend(next, key, frontend);
+                          });
+      });
 }
 
 Result<TablePtr> TableBuilder::freeze(const ParallelFor& parallel) {
@@ -229,7 +265,7 @@ Result<TablePtr> TableBuilder::freeze(const ParallelFor& parallel) {
     next->node_ = node_;
   }
   apply_services(*next);
-  apply_frontends(*next);
+  apply_frontends(*next, parallel);
   if (auto sound = check(*next, parallel); !sound) {
     return tl::make_unexpected(sound.error());
   }

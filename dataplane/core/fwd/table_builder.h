@@ -46,7 +46,7 @@ class TableBuilder {
 
  private:
   void apply_services(ForwardingTable& next);
-  void apply_frontends(ForwardingTable& next);
+  void apply_frontends(ForwardingTable& next, const ParallelFor& parallel);
   [[nodiscard]] Result<void> check(const ForwardingTable& next, const ParallelFor& parallel) const;
   [[nodiscard]] Result<void> check_service(const ForwardingTable& next, std::uint32_t slot,
                                            const ServicePort* block) const;

@@ -71,28 +71,31 @@ bool take(std::string_view& text, std::string_view prefix) noexcept {
 
 // A cluster has a hundred thousand of these: one pass, nothing else.
 std::optional<Ipv4Address> parse_v4(std::string_view text) noexcept {
+  const char* at = text.data();
+  const char* const end = at + text.size();
   std::uint32_t value = 0;
-  std::uint32_t octet = 0;
-  int dots = 0;
-  bool digits = false;
-  for (const char c : text) {
-    const auto digit = static_cast<std::uint32_t>(static_cast<unsigned char>(c)) - '0';
-    if (digit <= 9) {
+  for (int i = 0; i < 4; ++i) {
+    if (i != 0 && (at == end || *at++ != '.')) {
+      return std::nullopt;
+    }
+    std::uint32_t octet = 0;
+    const char* const first = at;
+    for (; at != end; ++at) {
+      const auto digit = static_cast<std::uint32_t>(static_cast<unsigned char>(*at)) - '0';
+      if (digit > 9) {
+        break;
+      }
       octet = octet * 10 + digit;
-      digits = true;
       if (octet > 255) {
         return std::nullopt;
       }
-    } else if (c == '.' && digits && dots < 3) {
-      value = value << 8 | octet;
-      octet = 0;
-      digits = false;
-      ++dots;
-    } else {
+    }
+    if (at == first) {
       return std::nullopt;
     }
+    value = value << 8 | octet;
   }
-  return digits && dots == 3 ? std::optional(Be32::from_host(value << 8 | octet)) : std::nullopt;
+  return at == end ? std::optional(Be32::from_host(value)) : std::nullopt;
 }
 
 /// The groups of an IPv6 address read so far, before the gap of "::" is spread.
@@ -164,11 +167,30 @@ bool is_mapped(const Ipv6Address& address) noexcept {
   return std::memcmp(address.bytes.data(), kMappedPrefix.data(), kMappedPrefix.size()) == 0;
 }
 
-void append_quad(std::string& out, const std::uint8_t* bytes) {
+constexpr std::size_t kLongestQuad = 15;
+constexpr std::size_t kLongestPort = 6;  // with the colon
+
+/// @param to  has room for kLongestQuad. @return behind it.
+char* put_quad(char* to, const std::uint8_t* bytes) noexcept {
   for (std::size_t i = 0; i < 4; ++i) {
-    out += i == 0 ? "" : ".";
-    out += std::to_string(bytes[i]);
+    const unsigned byte = bytes[i];
+    if (i != 0) {
+      *to++ = '.';
+    }
+    if (byte >= 100) {
+      *to++ = static_cast<char>('0' + byte / 100);
+    }
+    if (byte >= 10) {
+      *to++ = static_cast<char>('0' + byte / 10 % 10);
+    }
+    *to++ = static_cast<char>('0' + byte % 10);
   }
+  return to;
+}
+
+void append_quad(std::string& out, const std::uint8_t* bytes) {
+  std::array<char, kLongestQuad> text;
+  out.append(text.data(), put_quad(text.data(), bytes));
 }
 
 /// First and one-past-last group of the longest run of at least two zero groups (RFC 5952, 4.2).
@@ -211,13 +233,12 @@ void append_v6(std::string& out, const Ipv6Address& address) {
 }  // namespace
 
 std::optional<IpAddress> parse_address(std::string_view text) noexcept {
-  const std::size_t mark = text.find_first_of(".:");
-  if (mark == std::string_view::npos) {
-    return std::nullopt;
+  if (const auto v4 = parse_v4(text)) {
+    return IpAddress(*v4);
   }
-  if (text[mark] == '.') {
-    const auto v4 = parse_v4(text);
-    return v4 ? std::optional<IpAddress>(*v4) : std::nullopt;
+  const std::size_t mark = text.find_first_of(".:");
+  if (mark == std::string_view::npos || text[mark] == '.') {
+    return std::nullopt;
   }
   const auto v6 = parse_v6(text);
   if (!v6) {
@@ -237,18 +258,17 @@ std::string to_string(const IpAddress& address) {
 }
 
 std::string to_string(const IpAddress& address, std::uint16_t port) {
-  std::string text;
-  text.reserve(address.is_v4() ? std::size_t{21} : std::size_t{47});  // the longest
+  std::array<char, kLongestQuad + kLongestPort> buffer;
+  char* at = address.is_v4() ? put_quad(buffer.data(), address.data()) : buffer.data();
+  *at++ = ':';
+  at = std::to_chars(at, buffer.data() + buffer.size(), port).ptr;
   if (address.is_v4()) {
-    append_quad(text, address.data());
-  } else {
-    text += '[';
-    append_v6(text, address.v6());
-    text += ']';
+    return {buffer.data(), at};
   }
-  text += ':';
-  text += std::to_string(port);
-  return text;
+  std::string text = "[";
+  append_v6(text, address.v6());
+  text += ']';
+  return text.append(buffer.data(), at);
 }
 
 std::optional<Cidr> parse_cidr(std::string_view text) noexcept {

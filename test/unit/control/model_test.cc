@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "test/support/small_cluster.h"
 
 namespace sluice::model {
@@ -35,6 +37,7 @@ TEST(Apply, NamesWhatChangedAndGrowsTheVersion) {
   EXPECT_EQ((std::vector<ObjectName>{{"shop", "cart"}}), changes.services);
   EXPECT_EQ((std::vector<ObjectName>{{"shop", "cart-a"}}), changes.slices);
   EXPECT_EQ((std::vector<ObjectName>{{"shop", "cart"}}), changes.slice_owners);
+  EXPECT_EQ((std::vector<SliceMove>{{{"shop", "cart-a"}, std::nullopt}}), changes.moved_slices);
   EXPECT_TRUE(changes.nodes);
   EXPECT_TRUE(changes.service_cidrs);
 }
@@ -59,6 +62,19 @@ TEST(Apply, NamesBothOwnersOfASliceThatMoves) {
   delta.slices.front().labels["kubernetes.io/service-name"] = "till";
   const ChangeSet changes = apply(state, delta);
   EXPECT_EQ((std::vector<ObjectName>{{"shop", "cart"}, {"shop", "till"}}), changes.slice_owners);
+  EXPECT_EQ((std::vector<SliceMove>{{{"shop", "cart-a"}, ObjectName{"shop", "cart"}}}),
+            changes.moved_slices);
+}
+
+TEST(Apply, ASliceThatKeepsItsOwnerDoesNotMove) {
+  ClusterState state;
+  Delta delta;
+  delta.slices.push_back(test::slice("cart", {"10.42.1.20"}));
+  apply(state, delta);
+  delta.slices.front().endpoints.front().ready = false;
+  const ChangeSet changes = apply(state, delta);
+  EXPECT_EQ((std::vector<ObjectName>{{"shop", "cart"}}), changes.slice_owners);
+  EXPECT_TRUE(changes.moved_slices.empty());
 }
 
 TEST(Replace, LeavesExactlyTheNewStateAndNamesTheDifference) {
@@ -74,6 +90,29 @@ TEST(Replace, LeavesExactlyTheNewStateAndNamesTheDifference) {
   EXPECT_EQ((std::vector<ObjectName>{{"shop", "kiosk"}, {"shop", "till"}}), changes.services);
   EXPECT_EQ(2U, state.services.size());
   EXPECT_EQ(2U, state.version);
+}
+
+/// Large states are compared in parts, whichever of the two is the larger.
+TEST(Replace, FindsTheSameInLargeStates) {
+  const auto name = [](int i) { return ObjectName{"shop", "s" + std::to_string(i)}; };
+  ClusterState many;
+  ClusterState few;
+  for (int i = 0; i < 5000; ++i) {
+    many.services[name(i)].name = name(i);
+    if (i % 1000 == 1) {
+      few.services[name(i)].name = name(i);
+    }
+  }
+  ClusterState state;
+  ClusterState next = many;
+  EXPECT_EQ(5000U, exchange(state, next).services.size());
+  next = few;
+  const ChangeSet fewer = exchange(state, next);
+  EXPECT_EQ(4995U, fewer.services.size());
+  EXPECT_TRUE(std::is_sorted(fewer.services.begin(), fewer.services.end()));
+  EXPECT_EQ(few.services, state.services);
+  next = many;
+  EXPECT_EQ(fewer.services, exchange(state, next).services);
 }
 
 TEST(Replace, ByAnEqualStateIsNoChange) {

@@ -5,11 +5,13 @@
 #include <sched.h>
 
 #include <atomic>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 
 #include "control/compile/compiler.h"
 #include "control/publish/all_cores.h"
+#include "control/publish/assembly_line.h"
 #include "control/server/object_pages.h"
 #include "control/server/snapshot_decoder.h"
 #include "dataplane/core/fwd/text.h"
@@ -79,11 +81,11 @@ TEST(AllCores, AThreadThatIsPinnedToOneCoreStartsNoOther) {
 }
 
 /// Tables of a state and then of another one, as text, and how many Services were short of ids.
-std::vector<std::string> compiled(const core::ParallelFor& parallel,
+std::vector<std::string> compiled(const core::ParallelFor& parallel, const core::BatchLine& line,
                                   compile::IdRegistry::Limits limits) {
   test::SmallCluster node;
   compile::IdRegistry ids(limits);
-  compile::Compiler compiler(compile::Profile::kNftables, ids, nullptr, parallel);
+  compile::Compiler compiler(compile::Profile::kNftables, ids, nullptr, parallel, line);
   model::ClusterState state;
   std::vector<std::string> out;
   for (const std::size_t revision : {0U, 1U, 2U}) {
@@ -104,18 +106,58 @@ void backwards(std::size_t n, const std::function<void(std::size_t)>& body) {
   }
 }
 
+void backwards_line(std::size_t n, const std::vector<core::Station>& stations) {
+  publish::AssemblyLine(n, stations).run(backwards);
+}
+
+TEST(AssemblyLine, StationsInOrderTakeOneAfterTheOtherWhateverTheThreads) {
+  constexpr std::size_t kBatches = 500;
+  std::vector<std::size_t> first;
+  std::vector<std::size_t> second;
+  std::atomic<int> inside{0};
+  std::vector<int> free(kBatches);
+  const auto in_order = [&](std::vector<std::size_t>& seen) {
+    return core::Station{[&inside, &seen](std::size_t batch) {
+                           EXPECT_EQ(inside.fetch_add(1), 0);
+                           seen.push_back(batch);
+                           --inside;
+                         },
+                         true};
+  };
+  publish::on_a_line(kBatches, {{[&](std::size_t batch) { ++free[batch]; }, false},
+                                in_order(first),
+                                {[&](std::size_t batch) { ++free[batch]; }, false},
+                                in_order(second)});
+  std::vector<std::size_t> wanted(kBatches);
+  std::iota(wanted.begin(), wanted.end(), 0U);
+  EXPECT_EQ(first, wanted);
+  EXPECT_EQ(second, wanted);
+  EXPECT_EQ(free, std::vector<int>(kBatches, 2));
+}
+
+TEST(AssemblyLine, WhatAStationThrowsEndsAllThreads) {
+  EXPECT_THROW(publish::on_a_line(500, {{[](std::size_t) {}, false},
+                                        {[](std::size_t batch) {
+                                           if (batch == 100) {
+                                             throw std::runtime_error("no");
+                                           }
+                                         },
+                                         true}}),
+               std::runtime_error);
+}
+
 TEST(CompileOnManyThreads, MakesTheTableOfOne) {
-  const auto wanted = compiled(core::one_after_another, {});
-  EXPECT_EQ(wanted, compiled(publish::on_all_cores, {}));
-  EXPECT_EQ(wanted, compiled(backwards, {}));
+  const auto wanted = compiled(core::one_after_another, core::batch_after_batch, {});
+  EXPECT_EQ(wanted, compiled(publish::on_all_cores, publish::on_a_line, {}));
+  EXPECT_EQ(wanted, compiled(backwards, backwards_line, {}));
 }
 
 TEST(CompileOnManyThreads, RefusesTheSameObjectsWhenIdsRunOut) {
   const compile::IdRegistry::Limits few{kServices - 100, kServices + 700};
-  const auto wanted = compiled(core::one_after_another, few);
+  const auto wanted = compiled(core::one_after_another, core::batch_after_batch, few);
   EXPECT_NE(wanted[1], "0");
-  EXPECT_EQ(wanted, compiled(publish::on_all_cores, few));
-  EXPECT_EQ(wanted, compiled(backwards, few));
+  EXPECT_EQ(wanted, compiled(publish::on_all_cores, publish::on_a_line, few));
+  EXPECT_EQ(wanted, compiled(backwards, backwards_line, few));
 }
 
 /// Gives the pages of `state`, and `again` once more in the middle.

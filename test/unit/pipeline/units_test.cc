@@ -133,6 +133,29 @@ TEST(SteeringBook, HoldsWhatACountedSetHolds) {
   EXPECT_EQ(builder.size(), size);
 }
 
+TEST(SteeringBook, ManyAtOnceCountAsOneByOne) {
+  pipeline::L4AddressSetBuilder builder;
+  std::vector<pipeline::L4Address> few = {l4(1), l4(1), l4(70'000)};
+  builder.add_all(few);
+  const pipeline::L4AddressSet before = builder.freeze();
+  std::vector<pipeline::L4Address> many;
+  for (std::uint32_t n = 0; n < 60'000; ++n) {
+    many.push_back(l4(n));
+  }
+  builder.add_all(many);
+  builder.remove(l4(1));
+  builder.remove(l4(2));
+  builder.remove(l4(70'000));
+  const pipeline::L4AddressSet after = builder.freeze();
+  EXPECT_TRUE(before.contains(l4(70'000)));
+  EXPECT_FALSE(before.contains(l4(3)));
+  for (std::uint32_t n = 0; n < 60'000; ++n) {
+    ASSERT_EQ(after.contains(l4(n)), n != 2) << n;
+  }
+  EXPECT_FALSE(after.contains(l4(70'000)));
+  EXPECT_EQ(builder.size(), 59'999u);
+}
+
 TEST(SteeringBook, SetsCountTheirUsersAndShareWhatStays) {
   pipeline::L4AddressSetBuilder builder;
   for (std::uint32_t n = 0; n < 5000; ++n) {
