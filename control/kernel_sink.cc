@@ -99,19 +99,27 @@ core::Result<void> remove_others_of_iptables(TakeOver take_over,
   return tables ? rules : tables;
 }
 
-/// Mode nftables cannot tell kube-proxy's chains from those of an earlier mode iptables: it says
-/// that they are there and what removes them.
-void warn_of_iptables_chains() {
-  const auto runner = kni::ipt::make_runner(nullptr, told_to_end);
-  for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
-    const auto there = kni::ipt::programs_that(*runner, family, &kni::ipt::Present::has_ours);
-    if (!there.programs.empty()) {
-      warn_line(
-          "iptables has chains KUBE-*, which translate beside our rules: --take-over kube-proxy or "
-          "--cleanup --mode iptables removes them");
-      return;
-    }
+/// What a mode iptables has left, kube-proxy's or our own: the chains have the same names (SY-12).
+/// @return never an error: it is done as well as it can be, once.
+core::Result<void> remove_iptables_leftovers() {
+  if (const auto pid = kni::find_process(kKubeProxy)) {
+    warn_line(std::string(kKubeProxy) + " runs (pid " + std::to_string(*pid) +
+              "): its rules, if there are any, translate beside ours");
+    return {};
   }
+  auto claim = kni::ipt::Claim::take(std::chrono::seconds(0), told_to_end);
+  core::Result<void> removed;
+  if (claim) {
+    const auto runner = kni::ipt::make_runner(std::move(*claim), told_to_end);
+    removed = kni::remove_kube_proxy_rules(*runner, {});
+  } else {
+    removed = tl::make_unexpected(claim.error());
+  }
+  if (!removed) {
+    warn_line("chains KUBE-* of iptables, if there are any, translate beside our rules: " +
+              removed.error().message);
+  }
+  return {};
 }
 
 /// An adapter, and what it counts.
@@ -157,12 +165,10 @@ core::Result<Adapter> make_nftables_adapter(const KernelSinkOptions& options) {
   Adapter out;
   out.metrics = nftables->get();
   out.sink = std::move(*nftables);
-  if (take_over) {
-    out.sink = std::make_unique<kni::TakeOverSink>(
-        std::move(out.sink), [] { return remove_kube_proxy_rules({}); }, warn_line);
-  } else {
-    warn_of_iptables_chains();
-  }
+  out.sink = std::make_unique<kni::TakeOverSink>(
+      std::move(out.sink),
+      [take_over] { return take_over ? remove_kube_proxy_rules({}) : remove_iptables_leftovers(); },
+      warn_line);
   return out;
 }
 

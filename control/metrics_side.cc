@@ -1,5 +1,7 @@
 #include "control/metrics_side.h"
 
+#include "control/configz.h"
+
 #include <utility>
 
 namespace sluice::daemon {
@@ -18,6 +20,7 @@ core::Result<std::unique_ptr<MetricsSide>> MetricsSide::start(
   options.address = *address;
   options.bind_hard_fail = config.metrics.bind_hard_fail;
   options.mode = conf::name_of(config.mode);
+  options.configz = configz(config);
   options.sources = std::move(sources);
   options.warn = std::move(warn);
   auto server = http::MetricsServer::create(std::move(options));

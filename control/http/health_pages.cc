@@ -12,23 +12,6 @@ constexpr int kOk = 200;
 constexpr int kNotFound = 404;
 constexpr int kUnavailable = 503;
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      std::array<char, 8> escape{};
-      std::snprintf(escape.data(), escape.size(), "\\u%04x", static_cast<unsigned>(c));
-      out += escape.data();
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
 const char* text_of(bool value) {
   return value ? "true" : "false";
 }
@@ -92,6 +75,23 @@ std::string body_of(const HealthStatus& s, bool ok, bool with_node) {
 }
 
 }  // namespace
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      std::array<char, 8> escape{};
+      std::snprintf(escape.data(), escape.size(), "\\u%04x", static_cast<unsigned>(c));
+      out += escape.data();
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
 
 Response healthz_page(const HealthStatus& status) {
   const bool ok = status.healthy && status.node_eligible;

@@ -19,4 +19,7 @@ namespace sluice::http {
                                     bool proxy_healthy);
 [[nodiscard]] Response not_found_page();
 
+/// A text as JSON has it.
+[[nodiscard]] std::string quoted(const std::string& text);
+
 }  // namespace sluice::http

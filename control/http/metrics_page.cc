@@ -51,9 +51,8 @@ void MetricsPage::durations(std::string_view name, std::string_view help, std::s
   Metric& to = metric(name, "histogram", help);
   const std::string base(name);
   const std::string before = labels.empty() ? "" : std::string(labels) + ",";
-  for (std::size_t i = 0; i < core::DurationHistogram::kBuckets; ++i) {
-    to.lines.push_back(line(base + "_bucket",
-                            before + "le=\"" + text_of(core::DurationHistogram::bound(i)) + "\"",
+  for (std::size_t i = 0; i < histogram.buckets(); ++i) {
+    to.lines.push_back(line(base + "_bucket", before + "le=\"" + text_of(histogram.bound(i)) + "\"",
                             text_of(static_cast<double>(histogram.up_to(i)))));
   }
   const std::string count = text_of(static_cast<double>(histogram.count()));

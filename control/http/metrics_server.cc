@@ -41,6 +41,9 @@ Response MetricsServer::answer(const Request& request) const {
   if (request.path == "/healthz") {
     return text_page("ok", kPlain);
   }
+  if (request.path == "/configz") {
+    return text_page(options_.configz, "application/json");
+  }
   if (request.path != "/metrics") {
     return not_found_page();
   }

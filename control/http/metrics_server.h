@@ -14,7 +14,8 @@ namespace sluice::http {
 
 inline constexpr std::uint16_t kMetricsPort = 10249;  // AD-1
 
-// The admin server of section 15: /metrics, /healthz ("ok": the daemon answers) and /proxyMode.
+// The admin server of section 15: /metrics, /healthz ("ok": the daemon answers), /proxyMode and
+// /configz.
 // Thread: every call may come from any thread.
 class MetricsServer {
  public:
@@ -22,6 +23,7 @@ class MetricsServer {
     BindAddress address;          ///< no addresses: off
     bool bind_hard_fail = false;  ///< H-14: a busy address is an error of create()
     std::string mode;             ///< what /proxyMode says
+    std::string configz;          ///< what /configz says: JSON
     Limits limits;
     /// Asked for every page, by the server's thread; borrowed, outlive the server.
     std::vector<const core::MetricSource*> sources;

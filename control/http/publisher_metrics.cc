@@ -52,6 +52,14 @@ void collect_times(const publish::Status& status, core::MetricVisitor& out) {
   }
 }
 
+void collect_programming(const publish::Publisher& publisher, core::MetricVisitor& out) {
+  for (const Family family : kFamilies) {
+    out.durations("kubeproxy_network_programming_duration_seconds",
+                  "From what made endpoints change until it was in force.",
+                  core::family_label(family), publisher.programming_durations(family));
+  }
+}
+
 void collect_sinks(const publish::Status& status, core::MetricVisitor& out) {
   for (const publish::SinkStatus& sink : status.sinks) {
     const std::string label = "sink=\"" + sink.name + "\"";
@@ -111,6 +119,7 @@ void PublisherMetrics::collect(core::MetricVisitor& out) const {
   const publish::Standing standing = publisher_.standing();
   collect_changes(status, standing, out);
   collect_times(status, out);
+  collect_programming(publisher_, out);
   collect_sinks(status, out);
   if (answers_) {
     collect_answers(answers_(), out);

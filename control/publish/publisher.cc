@@ -11,6 +11,7 @@
 #include "control/publish/progress.h"
 #include "control/publish/state_mirror.h"
 #include "control/publish/status_board.h"
+#include "control/publish/trigger_times.h"
 
 namespace sluice::publish {
 namespace {
@@ -42,7 +43,7 @@ class Publisher::Impl {
                                        RateLimiter::Options{.min_sync_period = slot.min_sync_period,
                                                             .sync_period = slot.sync_period,
                                                             .resync_period = slot.resync_period},
-                                       [this] { progress_.notify(); }));
+                                       [this] { note_progress(); }));
     }
   }
 
@@ -183,6 +184,10 @@ class Publisher::Impl {
     return standing;
   }
 
+  const core::DurationHistogram& programming_durations(core::Family family) const {
+    return trigger_times_.durations(family);
+  }
+
   bool wait_standing_change(const Standing& seen, std::chrono::milliseconds timeout,
                             const std::function<bool()>& give_up) {
     return progress_.wait(timeout, give_up, [&] { return standing() != seen; });
@@ -206,6 +211,20 @@ class Publisher::Impl {
     return source_ == Status::Source::kNone ? 0 : maker_.state().version;
   }
 
+  [[nodiscard]] std::chrono::system_clock::time_point now() const {
+    return options_.now ? options_.now() : std::chrono::system_clock::now();
+  }
+
+  /// A sink has applied something, or the version moved. Thread: any.
+  void note_progress() {
+    std::uint64_t in_force = UINT64_MAX;
+    for (const auto& runner : runners_) {
+      in_force = std::min(in_force, runner->applied().version);
+    }
+    trigger_times_.in_force(in_force, now());
+    progress_.notify();
+  }
+
   Answer refuse(Refused::Why why) {
     board_.count_refused();
     return tl::unexpected(Refused{why, version(), ""});
@@ -219,6 +238,7 @@ class Publisher::Impl {
     totals_.services += changes.services.size();
     totals_.endpoint_slices += changes.slices.size();
     board_.count_change(!changes.empty() || first, totals_);
+    trigger_times_.take(changes, maker_.state(), maker_.state().version);
     taken_ = std::move(changes);
     return {maker_.state().version, !taken_.empty(), {}, {}};
   }
@@ -313,7 +333,7 @@ class Publisher::Impl {
         runner->want({newest, version_now, maker_.health_ports(), totals_});
       }
     }
-    progress_.notify();
+    note_progress();
   }
 
   /// Answers the changes of this round, with the report lines of their objects.
@@ -372,6 +392,7 @@ class Publisher::Impl {
   CommandQueue queue_;
   StatusBoard board_;
   Progress progress_;
+  TriggerTimes trigger_times_{now()};
 
   std::vector<std::unique_ptr<SinkRunner>> runners_;
   std::thread thread_;
@@ -422,6 +443,9 @@ Health Publisher::health() const {
 }
 Standing Publisher::standing() const {
   return impl_->standing();
+}
+const core::DurationHistogram& Publisher::programming_durations(core::Family family) const {
+  return impl_->programming_durations(family);
 }
 bool Publisher::wait_standing_change(const Standing& seen, std::chrono::milliseconds timeout,
                                      const std::function<bool()>& give_up) const {

@@ -16,6 +16,7 @@
 #include "control/publish/sink_runner.h"
 #include "control/publish/standing.h"
 #include "control/publish/table_maker.h"
+#include "dataplane/core/metrics.h"
 #include "dataplane/core/sink.h"
 #include "dataplane/pipeline/worker_view.h"
 
@@ -56,6 +57,8 @@ class Publisher {
     std::chrono::milliseconds retry_period{30000};
     /// Another compiler in tests; empty: the real one.
     std::function<std::unique_ptr<TableCompiler>(compile::IdRegistry&)> make_compiler;
+    /// The time, for what EndpointSlices say of theirs. Empty: the system clock.
+    std::function<std::chrono::system_clock::time_point()> now;
     /// Unix milliseconds: where versions start, so that a node that lost its state never reuses
     /// one. Empty: the system clock.
     std::function<std::uint64_t()> first_version;
@@ -107,6 +110,9 @@ class Publisher {
   /// wait. @return false: it does not.
   bool wait_standing_change(const Standing& seen, std::chrono::milliseconds timeout,
                             const std::function<bool()>& give_up) const;
+
+  /// From what made endpoints change until it was in force.
+  [[nodiscard]] const core::DurationHistogram& programming_durations(core::Family family) const;
 
   /// Waits until every sink has applied `version` or a later one.
   /// @param give_up  asked now and then; true ends the wait. @return whether it came so far.

@@ -1,32 +1,43 @@
 #include "dataplane/core/metrics.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice::core {
 namespace {
 
-constexpr std::int64_t kFirstBound = 1'000'000;  // ns; each bound is twice the one before
+/// 1 ms, 2 ms, ... 16.384 s.
+std::vector<std::chrono::nanoseconds> sync_bounds() {
+  constexpr int kBuckets = 15;
+  std::vector<std::chrono::nanoseconds> bounds;
+  for (int i = 0; i < kBuckets; ++i) {
+    bounds.emplace_back(std::chrono::milliseconds(std::int64_t{1} << i));
+  }
+  return bounds;
+}
 
 }  // namespace
 
-double DurationHistogram::bound(std::size_t bucket) noexcept {
-  return static_cast<double>(kFirstBound << bucket) / 1e9;
+DurationHistogram::DurationHistogram() : DurationHistogram(sync_bounds()) {}
+
+DurationHistogram::DurationHistogram(std::vector<std::chrono::nanoseconds> bounds)
+    : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
+
+double DurationHistogram::bound(std::size_t bucket) const noexcept {
+  return static_cast<double>(bounds_[bucket].count()) / 1e9;
 }
 
 void DurationHistogram::record(std::chrono::nanoseconds duration) noexcept {
-  const std::int64_t ns = std::max<std::int64_t>(duration.count(), 0);
-  std::size_t bucket = 0;
-  while (bucket < kBuckets && ns > kFirstBound << bucket) {
-    ++bucket;
-  }
-  buckets_[bucket].fetch_add(1, kRelaxed);
-  nanoseconds_.fetch_add(static_cast<std::uint64_t>(ns), kRelaxed);
+  const std::chrono::nanoseconds taken = std::max(duration, std::chrono::nanoseconds(0));
+  const auto bucket = std::lower_bound(bounds_.begin(), bounds_.end(), taken);
+  counts_[static_cast<std::size_t>(bucket - bounds_.begin())].fetch_add(1, kRelaxed);
+  nanoseconds_.fetch_add(static_cast<std::uint64_t>(taken.count()), kRelaxed);
 }
 
 std::uint64_t DurationHistogram::up_to(std::size_t bucket) const noexcept {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i <= bucket; ++i) {
-    sum += buckets_[i].load(kRelaxed);
+    sum += counts_[i].load(kRelaxed);
   }
   return sum;
 }

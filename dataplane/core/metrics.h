@@ -1,12 +1,12 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "dataplane/core/net/address.h"
 
@@ -17,25 +17,30 @@ namespace sluice::core {
 
 enum class MetricKind : std::uint8_t { kCounter, kGauge };
 
-/// Counts durations in the buckets of AD-2: 1 ms, 2 ms, ... 16.384 s. Thread: any.
+/// Counts durations in buckets. Thread: any.
 class DurationHistogram {
  public:
-  static constexpr std::size_t kBuckets = 15;
+  /// The buckets of most metrics of AD-2: 1 ms, 2 ms, ... 16.384 s.
+  DurationHistogram();
+  /// @param bounds  upper bounds of the buckets, growing.
+  explicit DurationHistogram(std::vector<std::chrono::nanoseconds> bounds);
   void record(std::chrono::nanoseconds duration) noexcept;
 
+  [[nodiscard]] std::size_t buckets() const noexcept { return bounds_.size(); }
   /// Upper bound of a bucket in seconds.
-  [[nodiscard]] static double bound(std::size_t bucket) noexcept;
+  [[nodiscard]] double bound(std::size_t bucket) const noexcept;
   /// Durations of at most bound(bucket).
   [[nodiscard]] std::uint64_t up_to(std::size_t bucket) const noexcept;
-  [[nodiscard]] std::uint64_t count() const noexcept { return up_to(kBuckets); }
+  [[nodiscard]] std::uint64_t count() const noexcept { return up_to(buckets()); }
   [[nodiscard]] double seconds() const noexcept {
     return static_cast<double>(nanoseconds_.load(kRelaxed)) / 1e9;
   }
 
  private:
   static constexpr std::memory_order kRelaxed = std::memory_order_relaxed;
+  const std::vector<std::chrono::nanoseconds> bounds_;
   /// Each without those before it; the last is for what no bound holds.
-  std::array<std::atomic<std::uint64_t>, kBuckets + 1> buckets_{};
+  std::vector<std::atomic<std::uint64_t>> counts_;
   std::atomic<std::uint64_t> nanoseconds_{0};
 };
 

@@ -29,8 +29,8 @@ Rooms::Rooms(const Ruleset& before, const Ruleset& written) {
     const auto elements = written.elements.find(name);
     const std::size_t used = elements == written.elements.end() ? 0 : elements->second.size();
     const auto there = before.sets.find(name);
-    const bool stayed = there != before.sets.end() && there->second.is_like(spec) &&
-                        fits(used, there->second.size);
+    const bool stayed =
+        there != before.sets.end() && there->second.is_like(spec) && fits(used, there->second.size);
     rooms_[name] = {stayed ? there->second.size : spec.size, used};
   }
 }
@@ -56,9 +56,8 @@ std::map<std::string, Rooms::Room> Rooms::after(const Plan& plan) const {
 
 bool Rooms::admit(const Plan& plan) const {
   const auto changed = after(plan);
-  return std::all_of(changed.begin(), changed.end(), [](const auto& item) {
-    return fits(item.second.used, item.second.size);
-  });
+  return std::all_of(changed.begin(), changed.end(),
+                     [](const auto& item) { return fits(item.second.used, item.second.size); });
 }
 
 void Rooms::take(const Plan& plan) {

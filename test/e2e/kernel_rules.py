@@ -24,7 +24,11 @@ class Nftables:
 
     def has_endpoints(self, count):
         """Some Service has that many."""
-        return f"goto h-{count}" in self.listing()
+        found = {}
+        slot = r"(\S+ \. \w+ \. \w+) \. \d+ : (\S+ \. \w+)"
+        for frontend, endpoint in re.findall(slot, self.listing()):
+            found.setdefault(frontend, set()).add(endpoint)
+        return any(len(endpoints) == count for endpoints in found.values())
 
     def strays(self, endpoints):
         """Destinations that a Service's packets may get and must not. endpoints: by name."""

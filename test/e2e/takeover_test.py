@@ -149,6 +149,19 @@ def test_taking_over_costs_no_request_and_no_connection_and_removes_what_was_the
     net.end_loads(loads)
 
 
+def test_chains_that_a_mode_iptables_has_left_go_without_taking_over(net):
+    """SY-12. kube-proxy's nftables tables are not ours; KUBE-* chains are, in either mode."""
+    leave_kube_proxys_rules(net)
+    net.start_sluiced(extra=FAST)
+    net.apply(objects.as_list(objects.service("web", 100), objects.slices("web")))
+    net.wait(lambda: not any("TESTSHOP" in chain for chain in left(net)[1]),
+             "chains that nobody writes are left", log=True)
+    assert left(net)[0]
+    if net.port_kind == "nftables":
+        assert left(net)[1] == [":KUBE-FIREWALL", ":KUBE-FIREWALL",
+                                ":KUBE-KUBELET-CANARY", ":KUBE-KUBELET-CANARY"]
+
+
 def test_it_is_refused_while_kube_proxy_runs_and_nothing_is_touched(net):
     leave_kube_proxys_rules(net)
     binary = net.dir / "kube-proxy"

@@ -115,6 +115,43 @@ TEST_F(MetricsTest, ServesTheModeAndHealth) {
   EXPECT_EQ(ask("/debug/pprof/").status, 404);
 }
 
+// AD-1
+TEST_F(MetricsTest, SaysItsConfigurationInTheWordsOfKubeProxy) {
+  const HttpAnswer answer = ask("/configz");
+  EXPECT_EQ(answer.headers.at("content-type"), "application/json");
+  EXPECT_THAT(answer.body, testing::StartsWith("{\"kubeproxy.config.k8s.io\":{\"kind\":"
+                                               "\"KubeProxyConfiguration\",\"apiVersion\":"
+                                               "\"kubeproxy.config.k8s.io/v1alpha1\""));
+  EXPECT_THAT(answer.body, HasSubstr("\"mode\":\"nftables\""));
+  EXPECT_THAT(answer.body,
+              HasSubstr("\"nftables\":{\"masqueradeBit\":14,\"masqueradeAll\":false,"
+                        "\"syncPeriod\":\"30s\",\"minSyncPeriod\":\"1s\"}"));
+  EXPECT_THAT(answer.body, HasSubstr("\"tcpEstablishedTimeout\":\"24h0m0s\""));
+}
+
+// SL-10
+TEST_F(MetricsTest, SaysHowLongAChangeTookUntilItWasInForce) {
+  model::ClusterState state = cluster();
+  state.slices.begin()->second.annotations["endpoints.kubernetes.io/last-change-trigger-time"] =
+      "2200-01-01T00:00:00Z";
+  const auto accepted = publisher_->replace(state);
+  ASSERT_TRUE(accepted.has_value());
+  ASSERT_TRUE(publisher_->wait_applied(accepted->version, std::chrono::seconds(10), {}));
+  const auto counted = [&] {
+    return publisher_->programming_durations(core::Family::kIpv4).count() == 1;
+  };
+  publish::Standing seen = publisher_->standing();
+  while (!counted() && publisher_->wait_standing_change(seen, std::chrono::seconds(10), counted)) {
+    seen = publisher_->standing();
+  }
+  const std::string text = ask("/metrics").body;
+  EXPECT_THAT(text, HasSubstr("kubeproxy_network_programming_duration_seconds_count{"
+                              "ip_family=\"IPv4\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("kubeproxy_network_programming_duration_seconds_bucket{"
+                              "ip_family=\"IPv6\",le=\"0.25\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("le=\"300\""));
+}
+
 // N-5 and the counters of SY-3.
 TEST_F(MetricsTest, SaysWhatChangedAndWhatHasNoLocalEndpoints) {
   replace_and_wait();
