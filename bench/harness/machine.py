@@ -96,8 +96,12 @@ def threads(pid, *names):
 
 
 def kernel_threads(name):
-    return [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/comm")
-            if path.read_text().strip() == name]
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            if path.read_text().strip() == name:
+                found.append(int(path.parent.name))
+    return found
 
 
 def pollers(pid):
