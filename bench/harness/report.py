@@ -130,6 +130,21 @@ def profiles(result):
 MODE = re.compile(r"^(\S+)\s+([\d.]+) cycles per packet$", re.M)
 
 
+def _figure(row):
+    """What a row of the matrix is for."""
+    if not _rate(row) or "failed" in row:
+        return _remarks(row)
+    words = []
+    if "new_flows" in row:
+        found = row["new_flows"]
+        words.append(f"{found['mpps']:.2f} Mpps of which {found['share']:.0%} are first packets, "
+                     f"{found['flows_millions']:.2f} million new flows/s")
+    if "pushes" in row:
+        words.append(f"goodput x{row['pushes']['changes_10ms']['ratio']['taken']:.4f}")
+    words += [f"goodput x{row[name]['ratio']:.4f}" for name in ("flood", "foreign") if name in row]
+    return "; ".join(words) or f"{_rate(row)} Mpps"
+
+
 def coverage(result):
     """[(factor, value, figure or why there is none)]: the whole matrix."""
     rows = {row["name"]: row for row in result["rows"]}
@@ -142,8 +157,7 @@ def coverage(result):
             if name in matrix.WITHOUT_IO:
                 yield factor, value, without_io.get(name, "not in this run")
             elif name in rows:
-                row = rows[name]
-                yield factor, value, (f"{_rate(row)} Mpps" if _rate(row) else _remarks(row))
+                yield factor, value, _figure(rows[name])
 
 
 def _profile_table(what, names, picture):

@@ -373,11 +373,15 @@ class Rows(unittest.TestCase):
         result = {**result_with(2), "targets": [], "in_process": {
             "pipeline": "handed25%_4        396.9 cycles per packet\n"}}
         result["rows"].append({**matrix.row("workers-2"), "not_measured": "one queue"})
+        result["rows"].append({**result_with(2)["rows"][0], "name": "flood",
+                               "flood": {"ratio": 0.75}})
         found = {(factor, value): figure for factor, value, figure in report.coverage(result)}
         self.assertEqual(found["handed over", "25 %"], "397 cycles")
         self.assertEqual(found["handed over", "50 %"], "not in this run")
         self.assertEqual(found["flows", "64 k"], "2.00 +-1 % Mpps")
         self.assertIn("one queue", found["workers", "2"])
+        self.assertEqual(found["beside established flows", "a flood of new ones"],
+                         "goodput x0.7500")
 
 
 class Memory(unittest.TestCase):
