@@ -65,8 +65,10 @@ _PIPELINE = {"nat4_64k": "nat4_64k", "nat4_64k/probe4_64k": "nat4_64k", "nat4_4m
              "workers_2/1": "beside_workers_2", "changes_every_10ms_goodput": "beside_changes",
              "new_flows_millions": "new_flows", "tcp_connections_millions": "tcp_connections"}
 # (bench, its options, the section of it) by target
-_OTHERS = {"endpoint_change_p99_ms": ("change", ["--changes", "500", "--replaces", "1"], "changes"),
-           "full_snapshot_ms": ("change", ["--changes", "1", "--replaces", "3"], "snapshots"),
+_OTHERS = {"endpoint_change_p99_ms": ("change", ["--windows", "1", "--changes", "500",
+                                                 "--replaces", "1", "--firsts", "1"], "changes"),
+           "full_snapshot_ms": ("change", ["--windows", "1", "--changes", "1", "--replaces", "3",
+                                            "--firsts", "1"], "snapshots"),
            "nftables_full_cpu_ms": ("kernel", ["--services", "10000", "--kind", "0", "--peer-seconds",
                                                "0", "--changes", "1"], "full")}
 SECTION = re.compile(r"^section (\S+) ([\d.]+)$", re.M)
