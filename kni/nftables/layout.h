@@ -31,8 +31,9 @@ namespace sluice::kni::nft {
 // that is gone then is caught by each pick's last rule, which goes on to the list's first slot.
 //
 // A Service with session affinity has chains of its own (section 12): first one rule per candidate
-// "source remembered there", then a uniform choice; each endpoint has a chain that remembers the
-// source under the endpoint's number and translates. All share one set of (source . number), there
+// "source remembered there", then a uniform choice; each of them remembers the source under the
+// endpoint's number and translates. There are no chains of endpoints: at each commit the kernel
+// goes through all chains. All share one set of (source . number), there
 // while a Service has affinity: the kernel finds sets by walking their list.
 //
 // Beside workers (Scope) the same rules see what begins on the host only: processes and pods. What

@@ -268,7 +268,6 @@ class Writer {
   void add_affinity();
   void add_affinity_list(const std::string& name, const std::vector<EndpointIndex>& list);
   void add_affinity_external();
-  void add_affinity_endpoint(EndpointIndex endpoint);
   void number_memories();
   void report();
   void report_maglev();
@@ -285,9 +284,6 @@ class Writer {
 /// Section 12.
 void Writer::add_affinity() {
   number_memories();
-  for (const EndpointIndex i : s_.all_reachable) {
-    add_affinity_endpoint(i);
-  }
   if (s_.uses_cluster) {
     add_affinity_list("affinity-cluster-", s_.cluster);
   }
@@ -313,34 +309,28 @@ void Writer::number_memories() {
   }
 }
 
-void Writer::add_affinity_endpoint(EndpointIndex i) {
-  const core::Endpoint& e = s_.endpoint(i);
-  Chain& chain = out_.chains["endpoint-" + object_name(s_, e)];
-  chain.rules.push_back(
-      make_rule(s_.family, {Remember{names::kAffinity, memory_[i], s_.affinity_seconds}}));
-  chain.rules.push_back(make_rule(s_.family, {ProtocolIs{s_.protocol}, DnatTo{e.address, e.port}}));
-}
-
 /// the first candidate that remembers the source, else a uniform choice: the first one with
-/// chance 1/n, the second of the rest with 1/(n-1), and so on.
+/// chance 1/n, the second of the rest with 1/(n-1), and so on. Where the set has no place for
+/// another source, remembering it ends the rule; then the choice is made once more without it.
 void Writer::add_affinity_list(const std::string& prefix, const std::vector<EndpointIndex>& list) {
   Chain& chain = out_.chains[prefix + object_name(s_)];
-  const auto rule = [&](std::vector<Statement> statements) {
+  const auto rule = [&](std::vector<Statement> statements, EndpointIndex i, bool remember) {
+    if (remember) {
+      statements.push_back(Remember{names::kAffinity, memory_[i], s_.affinity_seconds});
+    }
+    const core::Endpoint& e = s_.endpoint(i);
+    statements.insert(statements.end(), {ProtocolIs{s_.protocol}, DnatTo{e.address, e.port}});
     chain.rules.push_back(make_rule(s_.family, std::move(statements)));
   };
   for (const EndpointIndex i : list) {
-    const std::string name = object_name(s_, s_.endpoint(i));
-    rule({Recall{names::kAffinity, memory_[i]}, Go{"endpoint-" + name, false}});
+    rule({Recall{names::kAffinity, memory_[i]}}, i, true);
   }
-  auto left = static_cast<std::uint32_t>(list.size());
-  for (const EndpointIndex i : list) {
-    const Go go{"endpoint-" + object_name(s_, s_.endpoint(i)), false};
-    if (left > 1) {
-      rule({OneIn{left}, go});
-    } else {
-      rule({go});
+  for (const bool remember : {true, false}) {
+    auto left = static_cast<std::uint32_t>(list.size());
+    for (const EndpointIndex i : list) {
+      rule(left > 1 ? std::vector<Statement>{OneIn{left}} : std::vector<Statement>{}, i, remember);
+      --left;
     }
-    --left;
   }
 }
 
