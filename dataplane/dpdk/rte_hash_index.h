@@ -94,6 +94,11 @@ class RteHashIndex {
     layout_.prefetch(hash);
   }
 
+  /// Asks for the slots of the keys of this hash.
+  [[gnu::always_inline]] void prefetch_key(std::uint32_t hash) const noexcept {
+    layout_.prefetch_key(hash);
+  }
+
   bool insert(const Key& key, std::uint32_t hash, core::KeyData data) noexcept {
     const std::uint32_t placed = layout_.roomier(hash);
     layout_.prefetch_slot(kSlotsAhead);

@@ -52,15 +52,20 @@ struct alignas(64) RteHashBucket {
     return n;
 #endif
   }
-  /// Of a key whose hash begins so; also where one has been.
-  [[nodiscard, gnu::always_inline]] bool has(std::uint16_t signature) const noexcept {
-    using Eight [[gnu::vector_size(16)]] = std::uint16_t;
-    Eight all;
-    std::memcpy(&all, signatures, sizeof all);
-    const auto equal = all == signature;
-    std::uint64_t halves[2];
-    std::memcpy(halves, &equal, sizeof halves);
-    return (halves[0] | halves[1]) != 0;
+  /// Places of keys whose hash begins so, a bit each; also where one has been.
+  [[nodiscard, gnu::always_inline]] std::uint32_t places_of(
+      std::uint16_t signature) const noexcept {
+#ifdef __AVX2__
+    const __m128i all = _mm_loadu_si128(reinterpret_cast<const __m128i*>(signatures));
+    const __m128i equal = _mm_cmpeq_epi16(all, _mm_set1_epi16(static_cast<short>(signature)));
+    return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(equal, equal))) & 0xff;
+#else
+    std::uint32_t places = 0;
+    for (std::uint32_t i = 0; i < kKeys; ++i) {
+      places |= signatures[i] == signature ? 1u << i : 0;
+    }
+    return places;
+#endif
   }
 };
 static_assert(sizeof(RteHashBucket) == 64);
@@ -90,14 +95,14 @@ class RteHashLayout {
   /// lookup of rte_hash takes ten times as long to say so.
   [[nodiscard, gnu::always_inline]] bool may_hold(std::uint32_t hash) const noexcept {
     const auto signature = static_cast<std::uint16_t>(hash >> 16);
-    return buckets_ == nullptr || buckets_[first(hash)].has(signature) ||
-           buckets_[second(hash)].has(signature);
+    return buckets_ == nullptr || buckets_[first(hash)].places_of(signature) != 0 ||
+           buckets_[second(hash)].places_of(signature) != 0;
   }
 
   /// The hash to add a new key by: its own as long as its first bucket has room to spare, so that
   /// most keys are found at the first look; else by the bucket with more room. When both are full,
-  /// rte_hash will look for one with room among those that the keys of the first may move to: they
-  /// are asked for here, all at once.
+  /// rte_hash will look for one with room among those that the keys of the first may move to, in
+  /// turn: the first of them are asked for here, at once.
   [[nodiscard, gnu::always_inline]] std::uint32_t roomier(std::uint32_t hash) const noexcept {
     if (buckets_ == nullptr) {
       return hash;
@@ -112,11 +117,28 @@ class RteHashLayout {
       return other_order(hash);
     }
     if (free == 0) {
-      for (const std::uint16_t signature : bucket.signatures) {
-        __builtin_prefetch(buckets_ + ((hash ^ signature) & mask_));
+      for (std::uint32_t i = 0; i < kMoves; ++i) {
+        __builtin_prefetch(buckets_ + ((hash ^ bucket.signatures[i]) & mask_));
       }
     }
     return hash;
+  }
+
+  /// Asks for the slot of a key of this hash. Its buckets should have come.
+  [[gnu::always_inline]] void prefetch_key(std::uint32_t hash) const noexcept {
+    if (slots_ == nullptr) {
+      return;
+    }
+    const auto signature = static_cast<std::uint16_t>(hash >> 16);
+    const RteHashBucket* bucket = &buckets_[first(hash)];
+    std::uint32_t places = bucket->places_of(signature);
+    if (places == 0) {
+      bucket = &buckets_[second(hash)];
+      places = bucket->places_of(signature);
+    }
+    if (places != 0) {
+      prefetch_key_at(bucket->slots[std::countr_zero(places)]);
+    }
   }
 
   /// Asks for the slot that a new key gets after `ahead` others.
@@ -125,13 +147,18 @@ class RteHashLayout {
       return;
     }
     const auto* ring = reinterpret_cast<const std::uint32_t*>(slots_ + 1);
-    const std::uint32_t slot = ring[(slots_->cons.head + ahead) & slots_->mask];
-    __builtin_prefetch(keys_ + std::size_t{slot} * stride_, 1);
+    prefetch_key_at(ring[(slots_->cons.head + ahead) & slots_->mask]);
   }
 
  private:
+  /// Of so many buckets one has room nearly always.
+  static constexpr std::uint32_t kMoves = 3;
+
   friend RteHashLayout find_layout(rte_hash* hash, const char* name, std::uint32_t slots,
                                    std::size_t key_length) noexcept;
+  [[gnu::always_inline]] void prefetch_key_at(std::uint32_t slot) const noexcept {
+    __builtin_prefetch(keys_ + std::size_t{slot} * stride_, 1);
+  }
   [[nodiscard]] std::uint32_t first(std::uint32_t hash) const noexcept { return hash & mask_; }
   [[nodiscard]] std::uint32_t second(std::uint32_t hash) const noexcept {
     return (hash ^ hash >> 16) & mask_;

@@ -9,9 +9,9 @@
 namespace sluice::pipeline {
 
 /// In which epoch destinations left, by Service and by endpoint. An entry judged since then need
-/// not be judged again, so that a change costs the flows of what did not leave a compare or two: they
-/// are most flows of the Service that changed, too. Services share places, and so do endpoints; one
-/// that shares both with what left is judged once more than needed.
+/// not be judged again, so that a change costs the flows of what did not leave a compare or two:
+/// they are most flows of the Service that changed, too. Services share places, and so do
+/// endpoints; one that shares both with what left is judged once more than needed.
 /// Thread: the publisher's until it is in a view, any afterwards.
 class Departures {
  public:
@@ -29,8 +29,9 @@ class Departures {
   /// (also once the epoch has gone half way round), never the other way.
   [[nodiscard]] bool since(core::ServiceSlot slot, core::EndpointId endpoint,
                            std::uint32_t epoch) const noexcept {
-    return ways_since(epoch) || (is_later(services_[place(slot)], epoch) &&
-                                 is_later(endpoints_[place(endpoint)], epoch));
+    // The endpoint first: of those that are asked about nearly all stay.
+    return ways_since(epoch) || (is_later(endpoints_[place(endpoint)], epoch) &&
+                                 is_later(services_[place(slot)], epoch));
   }
   /// Did routes or next hops change after `epoch`?
   [[nodiscard]] bool ways_since(std::uint32_t epoch) const noexcept {

@@ -83,8 +83,10 @@ Ownership owner_of(const WorkerTables& tables, const OwnerMap& map, const core::
     return {FlowClass::kToSourceAddress, port_owner};
   }
   const core::Be16 sport = core::Be16::from_host(tuple.sport);
-  if (is_frontend(*tables.table, dst) || tables.book->departed_frontends.contains(dst)) {
-    return {FlowClass::kRequest, map.of_client(tuple.src, sport)};
+  const auto exact = exact_frontend(*tables.table, dst);
+  if (exact || is_node_port(*tables.table, dst) ||
+      tables.book->departed_frontends.contains(dst)) {
+    return {FlowClass::kRequest, map.of_client(tuple.src, sport), exact};
   }
   if (!to_pool && tables.book->backends.contains(src)) {
     return {FlowClass::kReply, map.of_client(tuple.dst, core::Be16::from_host(tuple.dport))};

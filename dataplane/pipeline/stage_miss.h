@@ -68,7 +68,7 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
   }
   switch (owner.cls) {
     case FlowClass::kRequest:
-      serve_request<F>(i, tuple);
+      serve_request<F>(i, tuple, owner.frontend);
       return;
     case FlowClass::kDirect:
       clear_direct<F>(key_of<F>(i));
@@ -83,7 +83,8 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
       pass(i, f.protocol == core::kIpProtoTcp && !syn ? Counter::kHostNoEntry : Counter::kHostPass);
       return;
     case FlowClass::kNone:
-      serve_request<F>(i, tuple);  // stray cluster IPs are refused by rule, the rest passes
+      // Stray cluster IPs are refused by rule, the rest passes.
+      serve_request<F>(i, tuple, owner.frontend);
       return;
   }
 }
@@ -135,14 +136,15 @@ bool Worker<Io, I4, I6, C>::hand_over(std::uint32_t i, std::size_t worker, Stage
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
-void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple& tuple) noexcept {
+void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple& tuple,
+                                          const std::optional<core::Frontend>& exact) noexcept {
   const core::ParsedFrame& f = batch_.parsed[i];
   const Packet& p = batch_.packets[i];
   if (waits_for_answer(i, tuple)) {
     return;
   }
   const core::Flow flow = flow_of(i, tuple);
-  const core::Decision decision = core::decide(*tables_->table, flow);
+  const core::Decision decision = core::decide(*tables_->table, flow, exact);
   if (core::drops_martian(decision, p.origin == Origin::kWire) &&
       tables_->book->is_service_address(tuple.src)) {
     drop(p, Counter::kRuleMartianSource);

@@ -207,7 +207,8 @@ class Worker {
   template <class F>
   bool serve_as_hit(std::uint32_t i) noexcept;
   template <class F>
-  void serve_request(std::uint32_t i, const core::FlowTuple& tuple) noexcept;
+  void serve_request(std::uint32_t i, const core::FlowTuple& tuple,
+                     const std::optional<core::Frontend>& exact) noexcept;
   template <class F>
   void clear_direct(const typename F::Key& key) noexcept;
 

@@ -55,17 +55,19 @@ const Route* route_of(const WorkerTables& tables, const core::IpAddress& address
   return route == nullptr || route->port == PortIndex::kNone ? nullptr : route;
 }
 
-namespace {
-
-std::optional<core::Frontend> find(const core::ForwardingTable& table,
-                                   const L4Address& to) noexcept {
+std::optional<core::Frontend> exact_frontend(const core::ForwardingTable& table,
+                                             const L4Address& to) noexcept {
   core::FrontendKey key;
   key.address = to.address;
   key.port = to.port;
   key.protocol = to.protocol;
-  if (const auto found = table.find_frontend(key); found.has_value()) {
-    return found;
-  }
+  return table.find_frontend(key);
+}
+
+namespace {
+
+std::optional<core::Frontend> node_port(const core::ForwardingTable& table,
+                                        const L4Address& to) noexcept {
   const auto& node = table.node().of(to.address.family());
   const bool here = node.node_ports.match_all
                         ? contains(node.local_addresses, to.address)
@@ -79,14 +81,16 @@ std::optional<core::Frontend> find(const core::ForwardingTable& table,
 
 }  // namespace
 
-bool is_frontend(const core::ForwardingTable& table, const L4Address& to) noexcept {
-  return find(table, to).has_value();
+bool is_node_port(const core::ForwardingTable& table, const L4Address& to) noexcept {
+  return node_port(table, to).has_value();
 }
 
 const core::ServicePort* service_of_frontend(const core::ForwardingTable& table,
                                              const core::IpAddress& address, std::uint16_t port,
                                              core::Protocol protocol) noexcept {
-  const auto found = find(table, {address, port, protocol});
+  const L4Address to{address, port, protocol};
+  const auto exact = exact_frontend(table, to);
+  const auto found = exact ? exact : node_port(table, to);
   return found.has_value() ? table.service(found->slot) : nullptr;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,8 +85,11 @@ using TablesCell = SnapshotCell<WorkerTables>;
 /// CT-2: the service port has an endpoint that serves.
 [[nodiscard]] bool any_serving(const core::ServicePort& service) noexcept;
 
-/// True when a frontend of the current table is hit by (address, port, protocol): a VIP, cluster
-/// IP, external IP or a node port on a node-port address.
-[[nodiscard]] bool is_frontend(const core::ForwardingTable& table, const L4Address& to) noexcept;
+/// The frontend of the current table at exactly this address: of a VIP, cluster IP or external IP.
+[[nodiscard]] std::optional<core::Frontend> exact_frontend(const core::ForwardingTable& table,
+                                                           const L4Address& to) noexcept;
+
+/// It is a node port on a node-port address.
+[[nodiscard]] bool is_node_port(const core::ForwardingTable& table, const L4Address& to) noexcept;
 
 }  // namespace sluice::pipeline

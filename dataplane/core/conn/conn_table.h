@@ -270,9 +270,8 @@ class ConnTable {
   [[nodiscard]] Index& index() noexcept { return index_; }
 
  private:
-  static constexpr std::uint32_t kGroup = 16;  ///< two keys each in one bulk lookup
-  static_assert(2 * kGroup <= kMaxBulk);
-  /// Entries to be released together, so that their keys are fetched in one bulk lookup.
+  static constexpr std::uint32_t kGroup = 16;
+  /// Entries to be released together, so that what their keys need is fetched together.
   struct Group {
     std::array<EntryIndex, kGroup> entries;
     std::uint32_t size = 0;

@@ -276,32 +276,22 @@ void ConnTable<F, Index>::collect(EntryIndex i, Group& group, R& releaser) noexc
   }
 }
 
-/// Releases a group after one bulk lookup of all its keys, which brings their buckets and key slots
-/// into the cache at once instead of one after the other.
+/// Releases a group. What erasing its keys reads comes in two steps, buckets and then key slots, for
+/// all of them at once instead of one after the other.
 template <class F, KeyIndex<typename F::Key> Index>
 template <Releaser<F> R>
 void ConnTable<F, Index>::release_group(Group& group, R& releaser) noexcept {
-  if (group.size == 0) {
-    return;
-  }
-  std::array<Key, 2 * kGroup> keys;
-  std::array<const Key*, 2 * kGroup> pointers;
-  std::array<std::uint32_t, 2 * kGroup> hashes;
-  std::array<KeyData, 2 * kGroup> hits;
-  std::uint32_t n = 0;
+  // An entry without a reply key asks in vain. No lambda: GCC would drop it (see prefetch()).
   for (std::uint32_t g = 0; g < group.size; ++g) {
-    const Hot& e = hot_[at(group.entries[g])];
     const ColdEntry& cold = cold_[at(group.entries[g])];
-    keys[n] = forward_key<F>(e);
-    pointers[n] = &keys[n];
-    hashes[n++] = cold.forward_hash;
-    if (sees_replies(e.mode)) {
-      keys[n] = reply_key<F>(e);
-      pointers[n] = &keys[n];
-      hashes[n++] = cold.reply_hash;
-    }
+    index_.prefetch(cold.forward_hash);
+    index_.prefetch(cold.reply_hash);
   }
-  index_.find_bulk(pointers.data(), hashes.data(), n, hits.data());
+  for (std::uint32_t g = 0; g < group.size; ++g) {
+    const ColdEntry& cold = cold_[at(group.entries[g])];
+    index_.prefetch_key(cold.forward_hash);
+    index_.prefetch_key(cold.reply_hash);
+  }
   for (std::uint32_t g = 0; g < group.size; ++g) {
     release(group.entries[g], releaser, ReleaseReason::kExpired);
   }

@@ -14,6 +14,15 @@ Decision decide(const ForwardingTable& table, const Flow& flow) noexcept {
   return Procedure<NoTrace>(table, flow, trace).run();
 }
 
+Decision decide(const ForwardingTable& table, const Flow& flow,
+                const std::optional<Frontend>& exact) noexcept {
+  if (flow.tuple.src.family() != flow.tuple.dst.family()) {
+    return {};
+  }
+  NoTrace trace;
+  return Procedure<NoTrace>(table, flow, trace, exact).run();
+}
+
 bool source_is_translated(const Decision& decision, const Flow& flow,
                           const Endpoint& chosen) noexcept {
   NoTrace trace;

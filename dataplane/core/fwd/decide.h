@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -52,6 +53,11 @@ struct Decision {
 /// Applies the packet procedure of section 8 to a new flow.
 /// Thread: any (reads an immutable table). Allocates nothing. Source: semantics 8, 9, 10, 11.
 [[nodiscard]] Decision decide(const ForwardingTable& table, const Flow& flow) noexcept;
+
+/// The same for a caller that has looked the destination up already.
+/// @param exact  what `table.find_frontend()` says of the flow's destination.
+[[nodiscard]] Decision decide(const ForwardingTable& table, const Flow& flow,
+                              const std::optional<Frontend>& exact) noexcept;
 
 /// P-9 for the chosen endpoint: marked, or hairpin (source IP equals the chosen local endpoint's).
 [[nodiscard]] bool source_is_translated(const Decision& decision, const Flow& flow,

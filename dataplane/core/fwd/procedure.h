@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "dataplane/core/fwd/decide.h"
@@ -66,10 +67,19 @@ class Procedure {
       : table_(table), flow_(flow), node_(table.node().of(flow.tuple.dst.family())), trace_(trace) {
     const FlowTuple& tuple = flow.tuple;
     address_ = find({tuple.dst, tuple.dport, tuple.protocol, false});
-    const bool node_port_address = is_node_port_address();
-    trace_.node_port_address(tuple.dst, node_port_address);
-    if (node_port_address) {
-      node_port_ = find(FrontendKey::of_node_port(tuple.dst.family(), tuple.dport, tuple.protocol));
+    look_at_node_port();
+  }
+
+  /// @param exact  what find_frontend() says of the destination. The trace does not hear of it, nor
+  ///               of node ports where they do not matter.
+  Procedure(const ForwardingTable& table, const Flow& flow, Trace& trace,
+            const std::optional<Frontend>& exact) noexcept
+      : table_(table), flow_(flow), node_(table.node().of(flow.tuple.dst.family())), trace_(trace) {
+    if (exact) {
+      address_ = {table.service(exact->slot), *exact};
+    }
+    if (!address_.dispatches()) {
+      look_at_node_port();
     }
   }
 
@@ -82,7 +92,11 @@ class Procedure {
       trace_.considered(*match);
       if (match->dispatches()) {
         Decision decision = dispatch(*match);
-        return decision.eligible.empty() ? no_endpoints() : decision;
+        if (decision.eligible.empty()) {
+          look_at_node_port();
+          return no_endpoints();
+        }
+        return decision;
       }
     }
     return no_endpoints();
@@ -106,6 +120,19 @@ class Procedure {
     }
     trace_.looked_up(key, match);
     return match;
+  }
+
+  void look_at_node_port() noexcept {
+    if (looked_at_node_port_) {
+      return;
+    }
+    looked_at_node_port_ = true;
+    const FlowTuple& tuple = flow_.tuple;
+    const bool node_port_address = is_node_port_address();
+    trace_.node_port_address(tuple.dst, node_port_address);
+    if (node_port_address) {
+      node_port_ = find(FrontendKey::of_node_port(tuple.dst.family(), tuple.dport, tuple.protocol));
+    }
   }
 
   // Section 13.
@@ -291,6 +318,7 @@ class Procedure {
   Trace& trace_;
   FrontendMatch address_;
   FrontendMatch node_port_;
+  bool looked_at_node_port_ = false;
 };
 
 [[nodiscard]] inline bool keeps_source(ForwardingMode mode) noexcept {

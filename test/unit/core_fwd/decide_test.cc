@@ -36,7 +36,24 @@ class DecideTest : public testing::Test {
     EXPECT_TRUE(table) << table.error().message;
     table_ = table ? *table : nullptr;
     flow_ = {{ip(from), ip(to), 40000, port, Protocol::kTcp}, ingress};
-    return decide(*table_, flow_);
+    const Decision decision = decide(*table_, flow_);
+    expect_same_when_looked_up_before(decision);
+    return decision;
+  }
+
+  /// Workers have the frontend already when they ask.
+  void expect_same_when_looked_up_before(const Decision& decision) {
+    const FlowTuple& to = flow_.tuple;
+    const Decision other =
+        decide(*table_, flow_, table_->find_frontend({to.dst, to.dport, to.protocol, false}));
+    EXPECT_EQ(other.verdict, decision.verdict);
+    EXPECT_EQ(other.reason, decision.reason);
+    EXPECT_EQ(other.frontend, decision.frontend);
+    EXPECT_EQ(other.service, decision.service);
+    EXPECT_EQ(other.eligible.data(), decision.eligible.data());
+    EXPECT_EQ(other.eligible.size(), decision.eligible.size());
+    EXPECT_EQ(other.masquerade, decision.masquerade);
+    EXPECT_EQ(other.affinity_seconds, decision.affinity_seconds);
   }
 
   static ServicePort external(std::string_view cluster_ip, std::vector<Endpoint> endpoints,
