@@ -104,7 +104,7 @@ RteHashLayout find_layout(rte_hash* hash, const char* name, std::uint32_t slots,
   layout.mask_ = slots / RteHashBucket::kKeys - 1;
   for (const Trial* trial : {&one, &two}) {
     if (!trial->found() || !trial->lies_in(buckets[layout.second(trial->hash())])) {
-      return layout;
+      return {};
     }
   }
   layout.buckets_ = buckets;

@@ -81,12 +81,18 @@ class RteHashLayout {
   /// Knows nothing: prefetches nothing, leaves every hash as it is.
   RteHashLayout() noexcept = default;
 
+  /// Knows the buckets.
   [[nodiscard]] explicit operator bool() const noexcept { return buckets_ != nullptr; }
+  /// Knows the slots of keys too, and which of them are given out next.
+  [[nodiscard]] bool knows_slots() const noexcept { return slots_ != nullptr; }
 
   /// Asks for the two buckets a key of this hash can be in.
   // Always inline: GCC 12 takes a function that only prefetches for one without effect and drops
   // the call.
   [[gnu::always_inline]] void prefetch(std::uint32_t hash) const noexcept {
+    if (buckets_ == nullptr) [[unlikely]] {
+      return;
+    }
     __builtin_prefetch(buckets_ + first(hash));
     __builtin_prefetch(buckets_ + second(hash));
   }

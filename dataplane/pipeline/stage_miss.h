@@ -172,11 +172,11 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     return;
   }
   const bool budgeted = batch_.stages[i] != Stage::kPicked;  // paid for when it was asked about
-  if (budgeted && overloaded() && opened_in_poll_ + planned<F>().size >= config_.new_flow_budget) {
+  if (budgeted && is_over_budget()) {
     if (settle<F>(i)) {
       return;
     }
-    if (opened_in_poll_ >= config_.new_flow_budget) {
+    if (is_over_budget()) {  // of those planned not all may have become flows
       drop(p, Counter::kConnNewFlowBudget);
       return;
     }
@@ -190,6 +190,13 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     return;
   }
   choose_and_open<F>(i, flow, decision);
+}
+
+/// The flows of this poll, planned ones of both families included, are as many as overload allows.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+bool Worker<Io, I4, I6, C>::is_over_budget() const noexcept {
+  return overloaded() &&
+         opened_in_poll_ + planned4_.size + planned6_.size >= config_.new_flow_budget;
 }
 
 /// Only a worker that cannot keep up sees full bursts one after the other. A single one means

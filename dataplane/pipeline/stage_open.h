@@ -50,11 +50,29 @@ void Worker<Io, I4, I6, C>::make_planned_of(PlannedFlows<F>& plans) noexcept {
   }
 }
 
-/// Picks an endpoint; the flow is planned, or opened at once.
+/// A flow of this packet's key is planned already.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+bool Worker<Io, I4, I6, C>::is_planned(std::uint32_t i) noexcept {
+  const auto& plans = planned<F>();
+  for (std::uint32_t k = 0; k < plans.size; ++k) {
+    const core::NewConn<F>& conn = plans.flows[k].conn;
+    if (conn.forward_hash == batch_.hashes[i] && conn.forward == key_of<F>(i)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Picks an endpoint; the flow is planned, or opened at once. A second packet that would open a flow
+/// of this burst takes no turn of its scheduler.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 void Worker<Io, I4, I6, C>::choose_and_open(std::uint32_t i, const core::Flow& flow,
                                             const core::Decision& decision) noexcept {
+  if (is_planned<F>(i) && settle<F>(i)) {
+    return;
+  }
   const core::EndpointIndex first = core::pick(decision, flow.tuple, now_ns_, scheduler_);
   if (may_plan_ && first != core::EndpointIndex::kNone &&
       core::sees_replies(core::asked_mode(decision)) &&

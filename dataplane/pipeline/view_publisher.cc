@@ -203,10 +203,12 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
   }
   Draining left;
   left.slot = slot;
+  const bool udp = before->protocol == core::Protocol::kUdp;
+  const std::size_t left_before = left_.size();
   for (std::size_t i = 0; i < before->endpoints.size(); ++i) {
     const core::Endpoint& was = before->endpoints[i];
     const core::Endpoint* now = after == nullptr ? nullptr : find_endpoint(*after, *before, i);
-    if (now == nullptr || now->id != was.id || now->serving < was.serving) {
+    if (now == nullptr || now->id != was.id || (udp && now->serving < was.serving)) {
       left_.emplace_back(slot, was.id);
     }
     if (now == nullptr) {
@@ -214,6 +216,9 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
       left.backends.push_back(backend_of(*before, was));
       left.endpoints.push_back(was.id);
     }
+  }
+  if (udp && left_.size() > left_before) {
+    note_not_serving(slot, *before);
   }
   if (!same) {
     reserve_ports_of(*before, false);
@@ -223,6 +228,15 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
   if (!left.backends.empty() || !left.frontends.empty()) {
     left.left_at = next_.sequence + 1;
     start_draining(std::move(left));
+  }
+}
+
+/// CT-3: when something leaves, flows to endpoints that are ready but do not serve move as well.
+void ViewPublisher::note_not_serving(core::ServiceSlot slot, const ServicePort& block) {
+  for (const core::Endpoint& e : block.endpoints) {
+    if (!e.serving) {
+      left_.emplace_back(slot, e.id);
+    }
   }
 }
 

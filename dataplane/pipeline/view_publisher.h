@@ -64,6 +64,7 @@ class ViewPublisher {
   void take_over_services(const core::ForwardingTable& next);
   void replace_block(core::ServiceSlot slot, const core::ServicePort* before,
                      const core::ServicePort* after, const core::ForwardingTable& next);
+  void note_not_serving(core::ServiceSlot slot, const core::ServicePort& block);
   void note_departed_frontends(const core::ServicePort& before, const core::ServicePort* after,
                                const core::ForwardingTable& next, Draining& left);
   void add_backends_of(const core::ServicePort* before, const core::ServicePort& after);
@@ -91,7 +92,8 @@ class ViewPublisher {
   TablesCell cell_;
   WorkerTables next_;
   std::uint32_t table_epoch_ = 0;
-  /// By the table that is being taken over: gone, another one of that address, or not serving.
+  /// By the table that is being taken over: gone, another one of that address, or of UDP and no
+  /// longer serving.
   std::vector<std::pair<core::ServiceSlot, core::EndpointId>> left_;
   std::vector<L4Address> new_backends_;  ///< in the same table
   L4AddressSetBuilder backends_;

@@ -201,6 +201,7 @@ class Worker {
   /// Why no candidate took a flow, beside a reply key that is held.
   enum class Obstacle : std::uint8_t { kNone, kNoSourcePort, kOutOfReach };
   [[nodiscard]] bool overloaded() const noexcept;
+  [[nodiscard]] bool is_over_budget() const noexcept;
   void serve_misses() noexcept;
   template <class F>
   void serve_miss(std::uint32_t i) noexcept;
@@ -215,6 +216,8 @@ class Worker {
   // stage_open.h: what a new flow gets
   template <class F>
   bool settle(std::uint32_t i) noexcept;
+  template <class F>
+  bool is_planned(std::uint32_t i) noexcept;
   void make_planned() noexcept;
   template <class F>
   void make_planned_of(PlannedFlows<F>& plans) noexcept;

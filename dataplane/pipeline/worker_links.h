@@ -28,8 +28,8 @@ concept WorkerClock = requires(T clock) {
 struct WorkerConfig {
   std::size_t index = 0;                ///< of this worker
   std::size_t workers = 1;              ///< in the group
-  /// Flows created in a poll under overload. Each takes about 3,700 cycles, a hit 150 to 250, so
-  /// that these take about as long as a burst of hits: more would take it from known connections.
+  /// Flows created in a poll under overload. Each takes about 2,200 cycles, a hit 150 to 250: these
+  /// take no longer than a burst of hits, and more would take it from known connections.
   std::uint32_t new_flow_budget = 4;
   std::uint32_t overload_bursts = 4;    ///< full receive bursts in a row that mean overload
   std::uint32_t service_slots = 16384;  ///< scheduler cursors, Services that can have affinity

@@ -109,7 +109,9 @@ TEST(RteHashLayout, IsFoundAndLeavesTheTableEmpty) {
     for (const std::uint32_t slots : {1u << 10, 1u << 20}) {
       const auto hash = make_rte_hash({"layout"}, slots, key_length);
       ASSERT_TRUE(hash);
-      EXPECT_TRUE(find_layout(hash->get(), "layout", slots, key_length));
+      const RteHashLayout layout = find_layout(hash->get(), "layout", slots, key_length);
+      EXPECT_TRUE(layout);
+      EXPECT_TRUE(layout.knows_slots());
       EXPECT_EQ(rte_hash_count(hash->get()), 0);
     }
   }

@@ -88,6 +88,25 @@ TEST_F(BurstTest, TwoFlowsOfABurstWithOneReplyKeyAreBothOpened) {
                                   "udp 198.51.100.7:5000 > 10.244.2.22:5353"}));
 }
 
+// A resolver asks for A and AAAA from one socket at once.
+TEST_F(BurstTest, SecondPacketOfANewFlowTakesNoTurnOfItsScheduler) {
+  tables_.services["dns"].scheduler = core::SchedulerKind::kRr;
+  tables_.services["dns"].endpoints = {"10.244.1.21:5353", "10.244.2.22:5353"};
+  apply();
+  std::map<std::string, int> shares;
+  for (std::uint16_t sport = 5000; sport < 5010; ++sport) {
+    arrives(udp4(kClient, "203.0.113.53", sport, 53));
+    arrives(udp4(kClient, "203.0.113.53", sport, 53));
+    const auto out = poll();
+    ASSERT_EQ(out.size(), 2u);
+    EXPECT_EQ(PacketView(out[0].bytes).dst(), PacketView(out[1].bytes).dst());
+    ++shares[PacketView(out[0].bytes).dst()];
+  }
+  EXPECT_EQ(shares[kB1], 5);
+  EXPECT_EQ(shares[kB2], 5);
+  EXPECT_EQ(opened(), 10u);
+}
+
 // What a scheduler counts is counted before the next flow of the burst is scheduled.
 TEST_F(BurstTest, LeastConnectionSpreadsABurst) {
   tables_.services["web"].scheduler = core::SchedulerKind::kLc;

@@ -79,6 +79,17 @@ TEST_F(FloodTest, AFloodOpensAFewFlowsAPollAndEveryHitIsServed) {
   EXPECT_EQ(burst(kFull).size(), pipeline::kBurst);
 }
 
+TEST_F(FloodTest, FlowsOfBothFamiliesShareTheBudget) {
+  sent(0, tcp6(kClient6, kVip6, 999, 80, kSyn));  // its neighbours are known
+  for (int n = 0; n + 1 < kOverload; ++n) {
+    burst(kFull);
+  }
+  for (int n = 0; n < kFull / 2; ++n) {
+    group_.inject(0, tcp6(kClient6, kVip6, static_cast<std::uint16_t>(1000 + n), 80, kSyn));
+  }
+  EXPECT_EQ(burst(kFull / 2).size(), kBudget);
+}
+
 SteppedGroupConfig small_table() {
   SteppedGroupConfig config;
   config.connections = 64;

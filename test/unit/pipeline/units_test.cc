@@ -228,6 +228,30 @@ TEST_F(PublisherTest, EndpointThatServesNoMoreConcernsItsFlows) {
   EXPECT_FALSE(concerned("dns", "10.244.2.22:5353", judged));
 }
 
+// CT-3: publishNotReadyAddresses makes endpoints ready that do not serve.
+TEST_F(PublisherTest, UdpEndpointThatNeverServedIsConcernedWhenAnotherLeaves) {
+  auto& dns = tables_.services["dns"];
+  dns = {.protocol = core::Protocol::kUdp,
+         .endpoints = {"10.244.1.21:5353", "10.244.2.22:5353", "10.244.3.23:5353"},
+         .not_serving = {"10.244.1.21:5353"}};
+  publisher_.apply(tables_.make());
+  const std::uint32_t judged = view().epoch;
+  dns.endpoints.pop_back();
+  publisher_.apply(tables_.make());
+  EXPECT_TRUE(concerned("dns", "10.244.1.21:5353", judged));
+  EXPECT_FALSE(concerned("dns", "10.244.2.22:5353", judged));
+}
+
+TEST_F(PublisherTest, TcpEndpointThatServesNoMoreConcernsNoFlow) {
+  tables_.services["web"].endpoints = {"10.244.1.21:8080", "10.244.2.22:8080"};
+  publisher_.apply(tables_.make());
+  const std::uint32_t judged = view().epoch;
+  tables_.services["web"].not_serving = {"10.244.1.21:8080"};
+  publisher_.apply(tables_.make());
+  EXPECT_EQ(view().epoch, judged);
+  EXPECT_FALSE(concerned("web", "10.244.1.21:8080", judged));
+}
+
 TEST_F(PublisherTest, ServiceThatLeavesConcernsTheFlowsOfAllItsEndpoints) {
   tables_.services["shop"] = {.endpoints = {"10.244.3.31:8080", "10.244.3.32:8080"}};
   publisher_.apply(tables_.make());
