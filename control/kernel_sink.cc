@@ -100,12 +100,11 @@ core::Result<void> remove_others_of_iptables(TakeOver take_over,
 }
 
 /// What a mode iptables has left, kube-proxy's or our own: the chains have the same names (SY-12).
-/// @return never an error: it is done as well as it can be, once.
 core::Result<void> remove_iptables_leftovers() {
   if (const auto pid = kni::find_process(kKubeProxy)) {
-    warn_line(std::string(kKubeProxy) + " runs (pid " + std::to_string(*pid) +
-              "): its rules, if there are any, translate beside ours");
-    return {};
+    return tl::make_unexpected(
+        core::Error{std::string(kKubeProxy) + " runs (pid " + std::to_string(*pid) +
+                    "): its rules, if there are any, translate beside ours"});
   }
   auto claim = kni::ipt::Claim::take(std::chrono::seconds(0), told_to_end);
   core::Result<void> removed;
@@ -116,8 +115,9 @@ core::Result<void> remove_iptables_leftovers() {
     removed = tl::make_unexpected(claim.error());
   }
   if (!removed) {
-    warn_line("chains KUBE-* of iptables, if there are any, translate beside our rules: " +
-              removed.error().message);
+    return tl::make_unexpected(
+        core::Error{"chains KUBE-* of iptables, if there are any, translate beside our rules: " +
+                    removed.error().message});
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -96,8 +97,9 @@ class IdRegistry {
   std::size_t endpoints_in_use_ = 0;
   std::vector<core::ServiceSlot> free_slots_;      ///< used as stacks: ids stay dense
   std::vector<core::EndpointId> free_endpoints_;
-  std::unordered_map<std::uint32_t, std::uint64_t> retired_slots_;      ///< -> generation
-  std::unordered_map<std::uint32_t, std::uint64_t> retired_endpoints_;  ///< -> generation
+  // Ordered: ids are free again in an order that no thread's speed decides.
+  std::map<std::uint32_t, std::uint64_t> retired_slots_;      ///< -> generation
+  std::map<std::uint32_t, std::uint64_t> retired_endpoints_;  ///< -> generation
   std::uint64_t releases_ = 0;
 };
 

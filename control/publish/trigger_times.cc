@@ -43,8 +43,8 @@ bool take_number(std::string_view& text, std::size_t digits, char behind, int& v
 /// ".123" and the like; nothing there is none.
 std::chrono::nanoseconds take_fraction(std::string_view& text) {
   std::int64_t nanoseconds = 0;
-  if (text.empty() || text.front() != '.') {
-    return std::chrono::nanoseconds(0);
+  if (text.size() < 2 || text.front() != '.' || text[1] < '0' || text[1] > '9') {
+    return std::chrono::nanoseconds(0);  // a dot that stays is no zone
   }
   text.remove_prefix(1);
   for (std::int64_t unit = 100'000'000; !text.empty() && text[0] >= '0' && text[0] <= '9';
@@ -67,7 +67,8 @@ std::optional<std::chrono::minutes> take_zone(std::string_view text) {
   text.remove_prefix(1);
   int hours = 0;
   int minutes = 0;
-  if (!take_number(text, 2, ':', hours) || !take_number(text, 2, 0, minutes) || !text.empty()) {
+  if (!take_number(text, 2, ':', hours) || !take_number(text, 2, 0, minutes) || !text.empty() ||
+      hours >= 24 || minutes >= 60) {
     return std::nullopt;
   }
   return std::chrono::minutes(sign * (hours * 60 + minutes));
@@ -101,6 +102,11 @@ std::optional<Time> parse_rfc3339(std::string_view text) {
       !take_number(text, 2, 0, utc.tm_sec)) {
     return std::nullopt;
   }
+  const bool is_time = utc.tm_mon >= 1 && utc.tm_mon <= 12 && utc.tm_mday >= 1 &&
+                       utc.tm_mday <= 31 && utc.tm_hour < 24 && utc.tm_min < 60 && utc.tm_sec <= 60;
+  if (!is_time) {
+    return std::nullopt;
+  }
   const std::chrono::nanoseconds fraction = take_fraction(text);
   const auto zone = take_zone(text);
   if (!zone) {
@@ -130,7 +136,7 @@ void TriggerTimes::take(const model::ChangeSet& changes, const model::ClusterSta
     stay.insert(*owner);
     const auto family = family_of(slice->second);
     const auto trigger = trigger_of(slice->second);
-    if (family && trigger && *trigger > began_) {
+    if (family && trigger && *trigger > began_ && awaited_.size() < kMostAwaited) {
       awaited_.push_back({*owner, *family, *trigger, version});
     }
   }

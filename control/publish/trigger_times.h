@@ -29,6 +29,10 @@ class TriggerTimes {
   /// Every sink has `version` in force.
   void in_force(std::uint64_t version, Time now);
 
+  /// Changes awaited at once; while there are so many (a sink that fails for long) others do not
+  /// count.
+  static constexpr std::size_t kMostAwaited = 4096;
+
   [[nodiscard]] const core::DurationHistogram& durations(core::Family family) const noexcept {
     return family == core::Family::kIpv4 ? v4_ : v6_;
   }

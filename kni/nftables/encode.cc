@@ -68,11 +68,11 @@ class Encoder {
     for (const Plan::ElementChange& change : plan_.removed) {
       elements(NFT_MSG_DELSETELEM, 0, change);
     }
+    for (const std::string* set : plan_.deleted_sets) {  // before the chains its verdicts name
+      named(NFT_MSG_DELSET, NFTA_SET_TABLE, NFTA_SET_NAME, "set", *set);
+    }
     for (const std::string* chain : plan_.deleted_chains) {
       named(NFT_MSG_DELCHAIN, NFTA_CHAIN_TABLE, NFTA_CHAIN_NAME, "chain", *chain);
-    }
-    for (const std::string* set : plan_.deleted_sets) {
-      named(NFT_MSG_DELSET, NFTA_SET_TABLE, NFTA_SET_NAME, "set", *set);
     }
     for (const auto& [name, spec] : plan_.new_sets) {
       new_set(*name, *spec);
@@ -245,6 +245,7 @@ std::uint32_t set_flags(SetSpec::Kind kind) noexcept {
 void encode_table(Batch& batch, core::Family family, const std::string& name) {
   batch.begin(NFT_MSG_NEWTABLE, family, NLM_F_CREATE, table_text(family, name));
   batch.put_text(NFTA_TABLE_NAME, name);
+  batch.put_be32(NFTA_TABLE_FLAGS, 0);  // not dormant
   batch.end();
 }
 

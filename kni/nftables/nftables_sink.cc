@@ -147,7 +147,9 @@ Result<bool> NftablesSink::commit(const nft::Batch& batch, std::uint32_t generat
   if (result.error != 0) {
     return tl::make_unexpected(Error{nft::describe(result)});
   }
-  generation_ = generation + 1;
+  // A transaction that changes nothing makes no generation; one of others may have come since.
+  const auto now = kernel_->generation();
+  generation_ = now && !is_later(*now, generation + 1) ? *now : generation + 1;
   return true;
 }
 

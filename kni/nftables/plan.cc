@@ -37,6 +37,9 @@ class Planner {
       if (gone(name)) {
         plan_.deleted_sets.push_back(&name);
         remade_ = remade_ || after_.sets.contains(name);
+        if (!spec.key.empty()) {
+          plan_.flushed.push_back(&name);  // ours: its verdicts may name chains that go as well
+        }
       } else if (known_ == Known::kNone && spec.kind != SetSpec::Kind::kTimeoutSet) {
         plan_.flushed.push_back(&name);
       }

@@ -172,8 +172,12 @@ CommitResult Socket::read_refusals(const Batch& batch) {
   while (true) {
     const ssize_t size = recv(fd(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
     if (size < 0) {
-      if (errno != EAGAIN && result.error == 0) {
-        result = {errno, "reading the answer"};
+      const int error = errno;
+      if (error != EAGAIN && result.error == 0) {
+        result = {error, "reading the answer"};
+      }
+      if (error == ENOBUFS || error == EINTR) {
+        continue;  // the rest must not be taken for the answer to another transaction
       }
       return result;
     }

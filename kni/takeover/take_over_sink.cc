@@ -9,8 +9,9 @@ core::Result<core::ApplyReport> TakeOverSink::apply(const core::TablePtr& table)
   }
   if (const auto removed = remove_(); removed) {
     remove_ = nullptr;
-  } else if (warn_) {
-    warn_("take-over: " + removed.error().message);
+  } else if (warn_ && removed.error().message != told_) {
+    told_ = removed.error().message;
+    warn_("take-over: " + told_);
   }
   return report;
 }

@@ -11,8 +11,8 @@ namespace sluice::kni {
 
 /// A kernel adapter that removes what translates beside it, once the first table is in force: what
 /// another proxy left, or our own rules of another mode. A removal that fails is told as a line
-/// "take-over: ...", whichever of the two it was for, and tried again behind the next apply; it is
-/// no failure of the apply. Thread: one.
+/// "take-over: ...", whichever of the two it was for and once for each reason, and tried again behind
+/// the next apply; it is no failure of the apply. Thread: one.
 class TakeOverSink : public core::TableSink {
  public:
   using Remove = std::function<core::Result<void>()>;
@@ -29,6 +29,7 @@ class TakeOverSink : public core::TableSink {
  private:
   std::unique_ptr<core::TableSink> sink_;
   Remove remove_;  ///< empty: done
+  std::string told_;
   Warn warn_;
 };
 

@@ -15,7 +15,7 @@ class Bench {
  public:
   explicit Bench(SchedulerKind kind, std::vector<std::uint16_t> weights = {},
                  std::uint32_t workers = 1)
-      : cells_(std::make_unique<LoadCell[]>(kCells)), workers_(workers) {
+      : cells_(std::make_unique<LoadCell[]>(kCells)) {
     service_.scheduler = kind;
     offer(std::move(weights));
     for (std::uint32_t w = 0; w < workers; ++w) {
@@ -99,7 +99,6 @@ class Bench {
   static constexpr std::size_t kCells = 2048;
   ServicePort service_;
   std::unique_ptr<LoadCell[]> cells_;
-  std::uint32_t workers_;
   std::vector<SchedulerState> states_;
 };
 

@@ -263,6 +263,51 @@ TEST_F(NftablesKernel, ASetThatOutgrowsItsSizeIsMadeAnew) {
   EXPECT_TRUE(kernel_has(*more));
 }
 
+// Its old elements name chains, some of which go in the same transaction.
+TEST_F(NftablesKernel, AVerdictMapThatOutgrowsItsSizeIsMadeAnewWhileChainsGo) {
+  TableSource source;
+  fill_small_cluster(source);
+  add_many(source, 0, 1100, 1);
+  apply(source.make());
+  EXPECT_THAT(output("nft list map ip sluice service-ips | head -3"), HasSubstr("size 2"));
+  add_many(source, 1100, 1400, 1);
+  source.state.services.erase({"default", "sticky"});
+  source.state.services.erase({"default", "near"});
+  const auto table = source.make();
+  apply(table);
+  EXPECT_EQ(sink_->counters().sync_failures, 0u) << warnings_;
+  EXPECT_TRUE(kernel_has(*table));
+}
+
+TEST_F(NftablesKernel, ATableMadeDormantAndAPolicyOfOthersArePutRight) {
+  TableSource source;
+  fill_small_cluster(source);
+  const auto table = source.make();
+  apply(table);
+  ASSERT_EQ(run("nft 'add table ip sluice { flags dormant; }'"), 0);
+  apply(table);
+  EXPECT_THAT(output("nft list table ip sluice"), Not(HasSubstr("dormant")));
+  ASSERT_EQ(run("nft 'add chain ip sluice filter-forward { policy drop; }'"), 0);
+  apply(table);
+  EXPECT_THAT(output("nft list table ip sluice"), Not(HasSubstr("policy drop")));
+  EXPECT_TRUE(kernel_has(*table));
+  EXPECT_EQ(sink_->counters().sync_failures, 0u) << warnings_;
+}
+
+// A transaction that changes nothing makes no generation.
+TEST_F(NftablesKernel, ARestartThatChangesNothingStillHearsOfOthers) {
+  TableSource source;
+  const auto table = source.make();
+  apply(table);
+  auto kernel = nft::open_kernel();
+  ASSERT_TRUE(kernel) << kernel.error().message;
+  sink_ = make_sink(std::move(*kernel));
+  apply(table);
+  ASSERT_EQ(run("nft delete table ip sluice"), 0);
+  apply(table);
+  EXPECT_TRUE(kernel_has(*table));
+}
+
 TEST_F(NftablesKernel, WhenItMayNotListenAgainWhatIsInForceIsSaidSoAndOthersAreSeenByTheirNumber) {
   TableSource source;
   fill_small_cluster(source);

@@ -81,6 +81,15 @@ TEST_F(TriggerTimesTest, ASliceThatGoesTakesTheTimesOfItsServiceAlong) {
   EXPECT_EQ(counted(), 1u);
 }
 
+TEST_F(TriggerTimesTest, WhatASinkNeverAppliesIsBounded) {
+  const auto most = TriggerTimes::kMostAwaited;
+  for (std::size_t n = 0; n <= most; ++n) {
+    put(slice_of("web", "a", n % 2 == 0 ? "2026-01-01T00:00:01Z" : "2026-01-01T00:00:02Z"));
+  }
+  times_.in_force(state_.version, kBegan + seconds(4));
+  EXPECT_EQ(counted(), most);
+}
+
 TEST(Rfc3339, TimesAsKubernetesWritesThemAndNothingElse) {
   const auto at = parse_rfc3339("2026-02-28T12:30:45.123456789Z");
   ASSERT_TRUE(at);
@@ -89,7 +98,9 @@ TEST(Rfc3339, TimesAsKubernetesWritesThemAndNothingElse) {
             *parse_rfc3339("2026-02-28T12:30:45Z") + milliseconds(250));
   for (const char* text :
        {"", "2026-02-28", "2026-02-28T12:30:45", "2026-02-28T12:30:45+2", "2026-02-28 12:30:45Z",
-        "2026-2-28T12:30:45Z", "x026-02-28T12:30:45Z", "2999-02-28T12:30:45Z"}) {
+        "2026-2-28T12:30:45Z", "2026-13-28T12:30:45Z",
+        "2261-99-01T00:00:00Z", "2026-02-32T12:30:45Z", "2026-02-28T24:30:45Z",
+        "2026-02-28T12:60:45Z", "2026-02-28T12:30:45.Z", "2026-02-28T12:30:45+24:00", "x026-02-28T12:30:45Z", "2999-02-28T12:30:45Z"}) {
     EXPECT_FALSE(parse_rfc3339(text)) << text;
   }
 }
