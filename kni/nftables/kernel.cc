@@ -1,6 +1,5 @@
 #include "kni/nftables/kernel.h"
 
-#include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 
 #include <cerrno>
@@ -88,7 +87,8 @@ class Reader {
       if (!a.find(NFTA_CHAIN_HOOK).empty()) {
         chain.hook = Hook{a.text(NFTA_CHAIN_TYPE), hook.u32(NFTA_HOOK_HOOKNUM),
                           static_cast<std::int32_t>(hook.u32(NFTA_HOOK_PRIORITY))};
-        if (a.u32(NFTA_CHAIN_POLICY) != NF_ACCEPT) {
+        constexpr std::uint32_t kAccept = 1;  // NF_ACCEPT
+        if (a.u32(NFTA_CHAIN_POLICY) != kAccept) {
           chain.hook->type.clear();  // none of ours is so: it is made anew
         }
       }
