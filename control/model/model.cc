@@ -31,13 +31,14 @@ class Collector {
     set_.slices.push_back((before != nullptr ? before : after)->name);
     auto was = before != nullptr ? owner_of(*before) : std::nullopt;
     auto is = after != nullptr ? owner_of(*after) : std::nullopt;
-    const bool moves = before == nullptr || after == nullptr || was != is;
-    for (const auto* owner : {&was, &is}) {
-      if (*owner && (moves || owner == &is)) {
-        set_.slice_owners.push_back(**owner);
-      }
+    const bool moves = was != is;
+    if (was && moves) {
+      set_.slice_owners.push_back(*was);
     }
-    if (moves && (was || is)) {
+    if (is) {
+      set_.slice_owners.push_back(*is);
+    }
+    if (moves) {
       set_.moved_slices.push_back({set_.slices.back(), std::move(was)});
     }
   }
@@ -150,7 +151,7 @@ void compare(const Map& before, const Map& after, const core::ParallelFor& paral
   const auto parts = stretches(before, after);
   std::vector<Collector> found(parts.size());
   const auto one = [&](std::size_t i) { found[i] = compare(parts[i]); };
-  parts.size() == 1 ? one(0) : parallel(parts.size(), one);
+  parallel(parts.size(), one);
   for (Collector& part : found) {
     changes.append(std::move(part));
   }

@@ -29,7 +29,8 @@ namespace sluice::dpdk {
 //
 // None of that is promised by rte_hash. find_layout() tries it on the empty table with two keys; a
 // table that does not behave so gets no layout: nothing is prefetched then and every key is added
-// by its own hash. What it cannot try (where the next slots come from) is used as a hint alone.
+// by its own hash. Where the slots come from is tried as well; without that the buckets alone are
+// known. Slots are asked for as a hint only.
 
 /// 8 keys of an rte_hash: 16 bits of their hashes, and the slots they lie in.
 struct alignas(64) RteHashBucket {
@@ -167,7 +168,7 @@ class RteHashLayout {
   }
   [[nodiscard]] std::uint32_t first(std::uint32_t hash) const noexcept { return hash & mask_; }
   [[nodiscard]] std::uint32_t second(std::uint32_t hash) const noexcept {
-    return (hash ^ hash >> 16) & mask_;
+    return other_order(hash) & mask_;
   }
 
   const RteHashBucket* buckets_ = nullptr;

@@ -17,7 +17,7 @@ class Departures {
  public:
   static constexpr std::size_t kPlaces = 4096;
 
-  /// An endpoint left its Service, or the Service left.
+  /// An endpoint left its Service (of UDP: or serves no more), or the Service left.
   void note(core::ServiceSlot slot, core::EndpointId endpoint, std::uint32_t epoch) noexcept {
     services_[place(slot)] = epoch;
     endpoints_[place(endpoint)] = epoch;

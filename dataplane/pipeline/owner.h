@@ -79,7 +79,7 @@ enum class FlowClass : std::uint8_t {
 struct Ownership {
   FlowClass cls = FlowClass::kNone;
   std::size_t worker = 0;  ///< meaningless for kNone
-  std::optional<core::Frontend> frontend = {};  ///< kRequest, kNone: at exactly this destination
+  std::optional<core::Frontend> frontend = {};  ///< kRequest: at exactly this destination
 };
 
 /// Steps 4 to 8 of the owner procedure.

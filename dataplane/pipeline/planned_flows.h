@@ -9,6 +9,9 @@
 
 namespace sluice::pipeline {
 
+/// Why no candidate took a flow, beside a reply key that is held.
+enum class Obstacle : std::uint8_t { kNone, kNoSourcePort, kOutOfReach };
+
 /// New flows of a burst whose endpoint is chosen and whose entry is still to be made. What making it
 /// reads first, the buckets of the reply key, comes while others are decided; one after the other,
 /// each would be waited for. Thread: the worker's.

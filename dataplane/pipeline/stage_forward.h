@@ -7,8 +7,8 @@
 
 namespace sluice::pipeline {
 
-/// Where to send what is meant for `to`, a backend or not. For a new flow once, or twice if its
-/// source is translated, and when the epoch moved.
+/// Where to send what is meant for `to`, a backend or not. Once per new flow, and when the epoch
+/// moved.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 auto Worker<Io, I4, I6, C>::resolve(const core::IpAddress& to, bool backend) noexcept -> Hop {
   if (!backend) {

@@ -67,6 +67,7 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
     return;
   }
   switch (owner.cls) {
+    case FlowClass::kNone:  // stray cluster IPs are refused by rule, the rest passes
     case FlowClass::kRequest:
       serve_request<F>(i, tuple, owner.frontend);
       return;
@@ -81,10 +82,6 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
       // F24: whether this is a direct flow or what is left of a translated one only the host can
       // tell; it never leaves by a port as it is.
       pass(i, f.protocol == core::kIpProtoTcp && !syn ? Counter::kHostNoEntry : Counter::kHostPass);
-      return;
-    case FlowClass::kNone:
-      // Stray cluster IPs are refused by rule, the rest passes.
-      serve_request<F>(i, tuple, owner.frontend);
       return;
   }
 }

@@ -38,7 +38,7 @@ void Worker<Io, I4, I6, C>::make_planned_of(PlannedFlows<F>& plans) noexcept {
     auto& plan = plans.flows[k];
     const std::uint32_t i = plan.place;
     if (changed_ && serve_as_hit<F>(i)) {
-      continue;  // an earlier packet of the burst has opened it
+      continue;  // its key is the reply key of a flow made just now
     }
     const core::CreateOutcome outcome = make_entry<F>(i, plan.conn);
     if (outcome.result == core::CreateResult::kCreated) [[likely]] {
@@ -80,10 +80,9 @@ void Worker<Io, I4, I6, C>::choose_and_open(std::uint32_t i, const core::Flow& f
     auto& plans = planned<F>();
     auto& plan = plans.flows[plans.size];
     plan.conn = {};
-    propose<F>(i, flow, decision, decision.service->endpoint(first), false, plan.conn);
+    const PortIndex egress = propose<F>(i, flow, decision, decision.service->endpoint(first), false, plan.conn);
     if (plan.conn.mode == core::ForwardingMode::kNat) {
       plan.conn.reply_hash = conns<F>().hash_ahead(plan.conn.reply);
-      plan.conn.reply_is_hashed = true;
       plan.place = i;
       plan.first = first;
       plan.decision = decision;
@@ -92,6 +91,12 @@ void Worker<Io, I4, I6, C>::choose_and_open(std::uint32_t i, const core::Flow& f
       }
       return;
     }
+    if (!settle<F>(i)) {  // which leaves this plan alone: it is behind those that count
+      Obstacle obstacle = Obstacle::kNone;
+      const core::CreateOutcome outcome = make_chosen<F>(i, plan.conn, egress, obstacle);
+      conclude_open<F>(i, flow, decision, first, outcome, obstacle);
+    }
+    return;
   }
   if (!settle<F>(i)) {
     open_flow<F>(i, flow, decision, first);
@@ -169,6 +174,15 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const 
   }
   core::NewConn<F> conn;
   const PortIndex egress = propose<F>(i, flow, decision, chosen, translate_source, conn);
+  return make_chosen<F>(i, conn, egress, obstacle);
+}
+
+/// Makes the entry of a flow as proposed, with a source of its own if that is translated.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+core::CreateOutcome Worker<Io, I4, I6, C>::make_chosen(std::uint32_t i, core::NewConn<F>& conn,
+                                                       PortIndex egress,
+                                                       Obstacle& obstacle) noexcept {
   if (conn.mode == core::ForwardingMode::kFullNat && !choose_source<F>(conn, egress)) {
     obstacle = Obstacle::kNoSourcePort;
     return {core::CreateResult::kReplyClash, core::EntryIndex::kNone, core::Direction::kForward};

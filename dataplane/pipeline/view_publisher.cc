@@ -4,6 +4,9 @@
 #include <iterator>
 #include <utility>
 
+#include "dataplane/core/fwd/invariants.h"
+#include "dataplane/core/fwd/table_builder.h"
+
 namespace sluice::pipeline {
 namespace {
 
@@ -13,28 +16,18 @@ using core::ServicePort;
 // A table that comes pays for a few of those that left before it; collect() looks at all.
 constexpr std::size_t kDrainingLooks = 64;
 
-/// Addresses that node ports of a family are reached at.
-const std::vector<core::IpAddress>& node_port_addresses(const core::NodePart& node,
-                                                        core::Family family) {
-  const auto& part = node.of(family);
-  return part.node_ports.match_all ? part.local_addresses : part.node_ports.addresses;
-}
-
 /// Every (address, port) that leads to a block.
 std::vector<L4Address> frontends_of(const ServicePort& block, const core::NodePart& node) {
   std::vector<L4Address> all;
-  all.push_back({block.cluster_ip, block.port, block.protocol});
-  for (const core::IpAddress& a : block.external_ips) {
-    all.push_back({a, block.port, block.protocol});
-  }
-  for (const core::IpAddress& a : block.load_balancer_vips) {
-    all.push_back({a, block.port, block.protocol});
-  }
-  if (block.node_port != 0) {
-    for (const core::IpAddress& a : node_port_addresses(node, block.family)) {
-      all.push_back({a, block.node_port, block.protocol});
+  core::for_each_claim(block, [&](const core::FrontendKey& key, core::FrontendKind) {
+    if (!key.node_port) {
+      all.push_back({key.address, key.port, key.protocol});
+      return;
     }
-  }
+    for (const core::IpAddress& a : node.of(block.family).node_port_addresses()) {
+      all.push_back({a, key.port, key.protocol});
+    }
+  });
   return all;
 }
 
@@ -208,7 +201,7 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
   for (std::size_t i = 0; i < before->endpoints.size(); ++i) {
     const core::Endpoint& was = before->endpoints[i];
     const core::Endpoint* now = after == nullptr ? nullptr : find_endpoint(*after, *before, i);
-    if (now == nullptr || now->id != was.id || (udp && now->serving < was.serving)) {
+    if (core::endpoint_left(was, now, before->protocol) || now->id != was.id) {
       left_.emplace_back(slot, was.id);
     }
     if (now == nullptr) {
@@ -265,8 +258,8 @@ void ViewPublisher::take_over_node_addresses(const ForwardingTable& next) {
   }
   std::vector<core::IpAddress> left;
   for (const core::Family family : {core::Family::kIpv4, core::Family::kIpv6}) {
-    const auto& now = node_port_addresses(next.node(), family);
-    for (const core::IpAddress& a : node_port_addresses(before->node(), family)) {
+    const auto& now = next.node().of(family).node_port_addresses();
+    for (const core::IpAddress& a : before->node().of(family).node_port_addresses()) {
       if (std::find(now.begin(), now.end(), a) == now.end()) {
         left.push_back(a);
       }

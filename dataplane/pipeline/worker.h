@@ -198,8 +198,6 @@ class Worker {
                         bool opens = false) noexcept;
 
   // stage_miss.h
-  /// Why no candidate took a flow, beside a reply key that is held.
-  enum class Obstacle : std::uint8_t { kNone, kNoSourcePort, kOutOfReach };
   [[nodiscard]] bool overloaded() const noexcept;
   [[nodiscard]] bool is_over_budget() const noexcept;
   void serve_misses() noexcept;
@@ -239,6 +237,9 @@ class Worker {
   PortIndex propose(std::uint32_t i, const core::Flow& flow, const core::Decision& decision,
                     const core::Endpoint& chosen, bool translate_source,
                     core::NewConn<F>& conn) noexcept;
+  template <class F>
+  core::CreateOutcome make_chosen(std::uint32_t i, core::NewConn<F>& conn, PortIndex egress,
+                                  Obstacle& obstacle) noexcept;
   template <class F>
   core::CreateOutcome make_entry(std::uint32_t i, core::NewConn<F>& conn) noexcept;
   void note_created(std::uint32_t i, core::EndpointId id) noexcept;

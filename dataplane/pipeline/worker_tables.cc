@@ -68,11 +68,7 @@ namespace {
 
 std::optional<core::Frontend> node_port(const core::ForwardingTable& table,
                                         const L4Address& to) noexcept {
-  const auto& node = table.node().of(to.address.family());
-  const bool here = node.node_ports.match_all
-                        ? contains(node.local_addresses, to.address)
-                        : sorted_contains(node.node_ports.addresses, to.address);
-  if (!here) {
+  if (!sorted_contains(table.node().of(to.address.family()).node_port_addresses(), to.address)) {
     return std::nullopt;
   }
   return table.find_frontend(

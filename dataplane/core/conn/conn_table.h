@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -86,8 +87,7 @@ struct NewConn {
   EndpointId endpoint = EndpointId::kNone;
   bool pending = false;               ///< starts in kPending (affinity home was asked)
   bool forward_is_absent = false;     ///< the caller has looked it up: never kExists
-  bool reply_is_hashed = false;       ///< `reply_hash` is set
-  std::uint32_t reply_hash = 0;       ///< ConnTable::hash(reply)
+  std::optional<std::uint32_t> reply_hash;  ///< ConnTable::hash(reply); empty: to be made
 };
 
 struct ConnTableConfig {

@@ -210,8 +210,8 @@ template <Releaser<F> R>
 CreateOutcome ConnTable<F, Index>::create(const NewConn<F>& conn, std::uint64_t now_ns,
                                           R& releaser) noexcept {
   const bool two_keys = sees_replies(conn.mode);
-  std::uint32_t reply_hash = conn.reply_hash;
-  if (two_keys && !conn.reply_is_hashed) {
+  std::uint32_t reply_hash = conn.reply_hash.value_or(0);
+  if (two_keys && !conn.reply_hash) {
     reply_hash = hash_ahead(conn.reply);
   }
   KeyData hit;

@@ -214,6 +214,11 @@ struct NodePart {
     std::optional<Cidr> tunnel_sources;
     std::optional<IpAddress> node_ip;           ///< primary address of this family
     bool operator==(const PerFamily&) const = default;
+
+    /// Where node ports are reached (section 13). Sorted.
+    [[nodiscard]] const std::vector<IpAddress>& node_port_addresses() const noexcept {
+      return node_ports.match_all ? local_addresses : node_ports.addresses;
+    }
   };
   PerFamily v4;
   PerFamily v6;

@@ -137,9 +137,7 @@ class Procedure {
 
   // Section 13.
   [[nodiscard]] bool is_node_port_address() const noexcept {
-    const IpAddress& dst = flow_.tuple.dst;
-    return node_.node_ports.match_all ? contains(node_.local_addresses, dst)
-                                      : contains(node_.node_ports.addresses, dst);
+    return contains(node_.node_port_addresses(), flow_.tuple.dst);
   }
 
   // P-1, F-1..F-7.

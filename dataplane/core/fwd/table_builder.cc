@@ -74,10 +74,8 @@ std::shared_ptr<const Shard> rebuild(const Shard* old,
 }  // namespace
 
 bool destination_left(const ServicePort& before, const ServicePort& after) noexcept {
-  const bool udp = after.protocol == Protocol::kUdp;
   return std::any_of(before.endpoints.begin(), before.endpoints.end(), [&](const Endpoint& old) {
-    const Endpoint* now = after.find_endpoint(old.address, old.port);
-    return now == nullptr || (udp && old.serving && !now->serving);
+    return endpoint_left(old, after.find_endpoint(old.address, old.port), after.protocol);
   });
 }
 
@@ -232,7 +230,7 @@ Result<void> check_each(const Map& all, const ParallelFor& parallel, const Check
       results[i] = check(at->first, at->second);
     }
   };
-  starts.size() == 1 ? piece(0) : parallel(starts.size(), piece);
+  parallel(starts.size(), piece);
   const auto bad =
       std::find_if(results.begin(), results.end(), [](const auto& result) { return !result; });
   return bad == results.end() ? Result<void>{} : *bad;

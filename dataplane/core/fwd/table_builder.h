@@ -57,8 +57,13 @@ class TableBuilder {
   std::map<FrontendKey, Frontend> frontends_;         ///< slot kNone: remove
 };
 
-/// True when a flow may have to leave: an endpoint of `before` is not in `after` or, for UDP, no
-/// longer serves.
+/// True when flows to an endpoint may have to leave (CT-2): it is gone or, for UDP, no longer serves.
+/// @param now  the endpoint by now; null: it is gone.
+[[nodiscard]] inline bool endpoint_left(const Endpoint& was, const Endpoint* now,
+                                        Protocol protocol) noexcept {
+  return now == nullptr || (protocol == Protocol::kUdp && was.serving && !now->serving);
+}
+/// True when an endpoint of `before` left.
 [[nodiscard]] bool destination_left(const ServicePort& before, const ServicePort& after) noexcept;
 
 }  // namespace sluice::core

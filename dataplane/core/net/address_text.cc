@@ -236,10 +236,6 @@ std::optional<IpAddress> parse_address(std::string_view text) noexcept {
   if (const auto v4 = parse_v4(text)) {
     return IpAddress(*v4);
   }
-  const std::size_t mark = text.find_first_of(".:");
-  if (mark == std::string_view::npos || text[mark] == '.') {
-    return std::nullopt;
-  }
   const auto v6 = parse_v6(text);
   if (!v6) {
     return std::nullopt;

@@ -107,6 +107,29 @@ TEST_F(BurstTest, SecondPacketOfANewFlowTakesNoTurnOfItsScheduler) {
   EXPECT_EQ(opened(), 10u);
 }
 
+TEST_F(BurstTest, FlowsWithAndWithoutATranslatedSourceInOneBurst) {
+  tables_.services["web"].masquerade_external = true;
+  apply();
+  for (std::uint16_t n = 0; n < 10; ++n) {
+    arrives(tcp4(kClient2, kVip, static_cast<std::uint16_t>(1000 + n), 80, kSyn));
+    arrives(udp4(kClient, "203.0.113.53", static_cast<std::uint16_t>(5000 + n), 53));
+    arrives(tcp4(kClient2, kVip, static_cast<std::uint16_t>(1000 + n), 80, kAck));
+  }
+  std::map<std::string, int> sources;
+  std::map<std::uint16_t, int> ports;
+  const auto out = poll();
+  for (const SentFrame& frame : out) {
+    const PacketView view(frame.bytes);
+    EXPECT_EQ(view.checksum_error(), "");
+    ++sources[view.src()];
+    ++ports[view.sport()];
+  }
+  EXPECT_EQ(out.size(), 30u);
+  EXPECT_EQ(sources, (std::map<std::string, int>{{"192.0.2.11", 20}, {kClient, 10}}));
+  EXPECT_EQ(ports.size(), 20u);  // each flow has its own
+  EXPECT_EQ(opened(), 20u);
+}
+
 // What a scheduler counts is counted before the next flow of the burst is scheduled.
 TEST_F(BurstTest, LeastConnectionSpreadsABurst) {
   tables_.services["web"].scheduler = core::SchedulerKind::kLc;

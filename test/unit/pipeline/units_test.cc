@@ -249,6 +249,12 @@ TEST_F(PublisherTest, TcpEndpointThatServesNoMoreConcernsNoFlow) {
   tables_.services["web"].not_serving = {"10.244.1.21:8080"};
   publisher_.apply(tables_.make());
   EXPECT_EQ(view().epoch, judged);
+  tables_.services["web"].not_serving = {};
+  publisher_.apply(tables_.make());
+  tables_.services["web"].not_serving = {"10.244.1.21:8080"};
+  tables_.services["web"].endpoints.pop_back();  // another one leaves with it
+  publisher_.apply(tables_.make());
+  EXPECT_GT(view().epoch, judged);
   EXPECT_FALSE(concerned("web", "10.244.1.21:8080", judged));
 }
 
