@@ -169,7 +169,7 @@ struct HealthzConfig {
   bool operator==(const HealthzConfig&) const = default;
 };
 
-/// /metrics and /proxyMode of the node.
+/// /metrics, /proxyMode and /configz of the node.
 struct MetricsConfig {
   std::string address = "127.0.0.1:10249";  ///< forms: http::parse_bind_address(); empty: off
   bool bind_hard_fail = false;              ///< a busy address ends the start
@@ -227,6 +227,12 @@ struct Config {
   LogLevel log_level = LogLevel::kInfo;
   OwnerMap test_owner_map = OwnerMap::kNormal;  ///< for tests; not in sluiced.yaml
   bool operator==(const Config&) const = default;
+
+  /// `min_sync_period` as meant (SY-5).
+  [[nodiscard]] std::chrono::seconds min_sync() const {
+    const bool kernel = mode != Mode::kDpdk || host_mode.has_value();
+    return min_sync_period.value_or(std::chrono::seconds(kernel ? 1 : 0));
+  }
 };
 
 /// Reads and checks a configuration file.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "control/http/health_pages.h"
-#include "dataplane/core/fwd/text.h"
+#include "dataplane/core/net/address.h"
 
 namespace sluice::daemon {
 namespace {
@@ -69,12 +69,11 @@ std::string cluster_cidr(const conf::Config& config) {
 
 /// What the sections of all modes have.
 Object mode_section(const conf::Config& config) {
-  const std::chrono::seconds least(config.mode == conf::Mode::kDpdk ? 0 : 1);
   Object out;
   out.number("masqueradeBit", config.node.masquerade_bit)
       .flag("masqueradeAll", config.node.masquerade_all)
       .duration("syncPeriod", config.sync_period)
-      .duration("minSyncPeriod", config.min_sync_period.value_or(least));
+      .duration("minSyncPeriod", config.min_sync());
   return out;
 }
 

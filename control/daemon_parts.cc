@@ -67,9 +67,8 @@ publish::Publisher::Options publisher_options(const conf::Config& config) {
 }
 
 publish::SinkSlot kernel_slot(const conf::Config& config, core::TableSink& sink) {
-  constexpr std::chrono::seconds kMinSyncPeriod{1};  // SY-5
   return {.sink = &sink,
-          .min_sync_period = config.min_sync_period.value_or(kMinSyncPeriod),
+          .min_sync_period = config.min_sync(),
           .sync_period = config.sync_period,
           .resync_period = config.sync_period};
 }

@@ -22,13 +22,9 @@ struct Candidate {
 };
 
 std::optional<core::Family> family_of(const model::EndpointSlice& slice) {
-  if (slice.address_type == "IPv4") {
-    return core::Family::kIpv4;
-  }
-  if (slice.address_type == "IPv6") {
-    return core::Family::kIpv6;
-  }
-  return std::nullopt;
+  return slice.address_type == "IPv4"   ? std::optional(core::Family::kIpv4)
+         : slice.address_type == "IPv6" ? std::optional(core::Family::kIpv6)
+                                        : std::nullopt;
 }
 
 struct Address {
@@ -165,15 +161,14 @@ std::vector<Address> read_slice(const model::EndpointSlice& slice, core::Family 
   return addresses;
 }
 
-/// O-4, SL-1.
-bool is_taken(const model::EndpointSlice& slice, core::Family family) {
-  return !slice.labels.contains(kHeadlessLabel) && family_of(slice) == family;
-}
-
 }  // namespace
 
+std::optional<core::Family> family_taking(const model::EndpointSlice& slice) {
+  return slice.labels.contains(kHeadlessLabel) ? std::nullopt : family_of(slice);
+}
+
 void check_slice_of(core::Family family, const model::EndpointSlice& slice, Reporter& report) {
-  if (is_taken(slice, family)) {
+  if (family_taking(slice) == family) {
     (void)read_slice(slice, family, NodeContext{}, report);
   }
 }
@@ -184,7 +179,7 @@ MergedPorts merge_slices(const std::vector<const model::EndpointSlice*>& slices,
   std::map<PortKey, std::vector<Candidate>> all;
   for (std::size_t s = 0; s < slices.size(); ++s) {
     const model::EndpointSlice& slice = *slices[s];
-    if (!is_taken(slice, family)) {
+    if (family_taking(slice) != family) {
       continue;
     }
     Reporter report("endpointslice " + slice.name.text(), lines);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,9 @@ using MergedPorts = std::map<PortKey, std::vector<MergedEndpoint>>;
 [[nodiscard]] MergedPorts merge_slices(const std::vector<const model::EndpointSlice*>& slices,
                                        core::Family family, const NodeContext& node,
                                        std::vector<ReportLine>& lines);
+
+/// The family whose rules take this slice (O-4, SL-1); nullopt: none does.
+[[nodiscard]] std::optional<core::Family> family_taking(const model::EndpointSlice& slice);
 
 /// Faults that do not depend on the family: address type, protocols, port and weight ranges.
 void check_slice(const model::EndpointSlice& slice, Reporter& report);

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "dataplane/core/fwd/parallel.h"
+
 namespace sluice::publish {
 namespace {
 
@@ -69,6 +71,10 @@ class Share {
 }  // namespace
 
 void on_all_cores(std::size_t n, const std::function<void(std::size_t)>& body) {
+  if (n < 2) {
+    core::one_after_another(n, body);  // without a question to the kernel
+    return;
+  }
   const std::size_t threads = threads_for(n);
   Share share(n, std::max<std::size_t>(1, threads), body);
   {

@@ -12,10 +12,6 @@ constexpr std::size_t kThreads = 4;  // no more than so many are of use
 }  // namespace
 
 void AssemblyLine::run(const core::ParallelFor& parallel) {
-  if (batches_ == 1) {
-    work();  // in a line of its own
-    return;
-  }
   parallel(std::min(batches_, kThreads), [this](std::size_t) { work(); });
 }
 

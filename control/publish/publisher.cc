@@ -238,7 +238,7 @@ class Publisher::Impl {
     totals_.services += changes.services.size();
     totals_.endpoint_slices += changes.slices.size();
     board_.count_change(!changes.empty() || first, totals_);
-    trigger_times_.take(changes, maker_.state(), maker_.state().version);
+    trigger_times_.take(changes, maker_.state());
     taken_ = std::move(changes);
     return {maker_.state().version, !taken_.empty(), {}, {}};
   }

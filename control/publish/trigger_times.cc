@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ctime>
 #include <set>
+
+#include "control/compile/slices.h"
 
 namespace sluice::publish {
 namespace {
@@ -79,69 +80,66 @@ std::optional<Time> trigger_of(const model::EndpointSlice& slice) {
   return found == slice.annotations.end() ? std::nullopt : parse_rfc3339(found->second);
 }
 
-std::optional<core::Family> family_of(const model::EndpointSlice& slice) {
-  return slice.address_type == "IPv4"   ? std::optional(core::Family::kIpv4)
-         : slice.address_type == "IPv6" ? std::optional(core::Family::kIpv6)
-                                        : std::nullopt;
-}
-
 }  // namespace
 
 std::optional<Time> parse_rfc3339(std::string_view text) {
-  std::tm utc{};
   constexpr int kFirstYear = 1970;
   constexpr int kLastYear = 2261;  // the clock counts nanoseconds in 64 bits
-  if (!take_number(text, 4, '-', utc.tm_year) || utc.tm_year < kFirstYear ||
-      utc.tm_year > kLastYear || !take_number(text, 2, '-', utc.tm_mon) ||
-      !take_number(text, 2, 0, utc.tm_mday) || text.empty() ||
+  int year = 0;
+  int month = 0;
+  int day = 0;
+  if (!take_number(text, 4, '-', year) || year < kFirstYear || year > kLastYear ||
+      !take_number(text, 2, '-', month) || !take_number(text, 2, 0, day) || text.empty() ||
       (text.front() != 'T' && text.front() != 't')) {
     return std::nullopt;
   }
   text.remove_prefix(1);
-  if (!take_number(text, 2, ':', utc.tm_hour) || !take_number(text, 2, ':', utc.tm_min) ||
-      !take_number(text, 2, 0, utc.tm_sec)) {
-    return std::nullopt;
-  }
-  const bool is_time = utc.tm_mon >= 1 && utc.tm_mon <= 12 && utc.tm_mday >= 1 &&
-                       utc.tm_mday <= 31 && utc.tm_hour < 24 && utc.tm_min < 60 && utc.tm_sec <= 60;
-  if (!is_time) {
+  int hour = 0;
+  int minute = 0;
+  int second = 0;
+  if (!take_number(text, 2, ':', hour) || !take_number(text, 2, ':', minute) ||
+      !take_number(text, 2, 0, second)) {
     return std::nullopt;
   }
   const std::chrono::nanoseconds fraction = take_fraction(text);
   const auto zone = take_zone(text);
-  if (!zone) {
+  const std::chrono::year_month_day date{std::chrono::year(year),
+                                         std::chrono::month(static_cast<unsigned>(month)),
+                                         std::chrono::day(static_cast<unsigned>(day))};
+  if (!date.ok() || hour >= 24 || minute >= 60 || second > 60 || !zone) {
     return std::nullopt;
   }
-  utc.tm_year -= 1900;
-  utc.tm_mon -= 1;
-  const Time whole = std::chrono::system_clock::from_time_t(timegm(&utc));
-  return whole + std::chrono::duration_cast<Time::duration>(fraction) - *zone;
+  return Time(std::chrono::sys_days(date)) + std::chrono::hours(hour) +
+         std::chrono::minutes(minute) + std::chrono::seconds(second) +
+         std::chrono::duration_cast<Time::duration>(fraction) - *zone;
 }
 
 TriggerTimes::TriggerTimes(Time began) : began_(began), v4_(bounds()), v6_(bounds()) {}
 
-void TriggerTimes::take(const model::ChangeSet& changes, const model::ClusterState& state,
-                        std::uint64_t version) {
+void TriggerTimes::take(const model::ChangeSet& changes, const model::ClusterState& state) {
   if (changes.slices.empty()) {
     return;
   }
   const std::lock_guard lock(mutex_);
-  std::set<model::ObjectName> stay;
+  const bool awaiting = !awaited_.empty();
+  std::set<model::ObjectName> stay;  // of what was awaited before
   for (const model::ObjectName& name : changes.slices) {
     const auto slice = state.slices.find(name);
     const auto owner = slice == state.slices.end() ? std::nullopt : model::owner_of(slice->second);
     if (!owner) {
       continue;
     }
-    stay.insert(*owner);
-    const auto family = family_of(slice->second);
+    if (awaiting) {
+      stay.insert(*owner);
+    }
+    const auto family = compile::family_taking(slice->second);
     const auto trigger = trigger_of(slice->second);
     if (family && trigger && *trigger > began_ && awaited_.size() < kMostAwaited) {
-      awaited_.push_back({*owner, *family, *trigger, version});
+      awaited_.push_back({*owner, *family, *trigger, state.version});
     }
   }
   std::erase_if(awaited_, [&](const Awaited& a) {
-    return !stay.contains(a.service) &&
+    return awaiting && a.version != state.version && !stay.contains(a.service) &&
            std::binary_search(changes.slice_owners.begin(), changes.slice_owners.end(), a.service);
   });
 }

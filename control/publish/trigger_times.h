@@ -22,10 +22,9 @@ class TriggerTimes {
 
   explicit TriggerTimes(Time began);
 
-  /// @param changes  have made `state`, which has `version`. Of a Service of which slices only went
+  /// @param changes  have made `state`. Of a Service of which slices only went
   /// nothing is awaited any more.
-  void take(const model::ChangeSet& changes, const model::ClusterState& state,
-            std::uint64_t version);
+  void take(const model::ChangeSet& changes, const model::ClusterState& state);
   /// Every sink has `version` in force.
   void in_force(std::uint64_t version, Time now);
 

@@ -145,18 +145,19 @@ bool FamilySync::is_as_left(const Present& present) {
                      [&](const Hook& hook) { return present.has_hook(hook); });
 }
 
-/// @return false: no such chain.
-Result<bool> FamilySync::look_at(Table table, const std::string& chain, Present& present) {
-  const Command command = programs_.show(table, chain);
-  present.take(std::string("*") + name_of(table));
+/// Rules of others in the chain that is kubelet's as well.
+Result<std::vector<std::string>> FamilySync::others_in_firewall() {
+  Present present;
+  const Command command = programs_.show(Table::kFilter, kSharedFirewallChain);
+  present.take(std::string("*") + name_of(Table::kFilter));
   const auto done = runner_.run(command, [&](std::string_view line) { present.take(line); });
   if (!done) {
     return tl::make_unexpected(done.error());
   }
-  if (done->timed_out || done->status > 1) {
+  if (done->timed_out || done->status > 1) {  // 1: there is no such chain
     return tl::make_unexpected(Error{describe(command, *done)});
   }
-  return done->status == 0;
+  return present.shared_firewall();
 }
 
 void FamilySync::let_loopback_be_routed(const ForwardingTable& table) const {
@@ -204,11 +205,11 @@ Result<void> FamilySync::sync_change(const ForwardingTable& table) {
   ServiceChange change = render_change(*in_force_, table, programs_.family, !large_);
   std::vector<std::string> others;
   if (has_localhost_node_ports(table.node(), programs_.family, render_)) {
-    Present present;
-    if (const auto there = look_at(Table::kFilter, kSharedFirewallChain, present); !there) {
-      return tl::make_unexpected(there.error());
+    auto found = others_in_firewall();
+    if (!found) {
+      return tl::make_unexpected(found.error());
     }
-    others = present.shared_firewall();
+    others = std::move(*found);
   }
   Ruleset shared = make_shared(table, ordered_slots(table, programs_.family), others);
   if (!change.touched && shared.filter == shared_.filter && shared.nat == shared_.nat) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "dataplane/core/metrics.h"
 #include "kni/iptables/left_behind.h"
@@ -74,7 +75,7 @@ class FamilySync {
   /// Forgets what is in force if it is not any more.
   core::Result<void> look_around();
   [[nodiscard]] bool is_as_left(const Present& present);
-  core::Result<bool> look_at(Table table, const std::string& chain, Present& present);
+  core::Result<std::vector<std::string>> others_in_firewall();
   void let_loopback_be_routed(const core::ForwardingTable& table) const;
   core::Result<void> sync_whole(const core::ForwardingTable& table);
   core::Result<void> sync_change(const core::ForwardingTable& table);

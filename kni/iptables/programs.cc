@@ -145,6 +145,14 @@ Result<Programs> find_programs(Runner& runner, Family family, Variant wanted) {
   return programs;
 }
 
+namespace {
+
+/// Every variant of a family that has it.
+struct ProgramsThere {
+  std::vector<Programs> programs;
+  std::vector<std::string> errors;  ///< lines: variants that are there and could not be looked at
+};
+
 ProgramsThere programs_that(Runner& runner, Family family, const Has& has) {
   ProgramsThere out;
   for (const char* variant : {"-nft", "-legacy", ""}) {
@@ -166,6 +174,8 @@ ProgramsThere programs_that(Runner& runner, Family family, const Has& has) {
   }
   return out;
 }
+
+}  // namespace
 
 Result<void> read_saved(Runner& runner, const Programs& programs, const LineTaker& take) {
   return run_well(runner, programs.save(), take);

@@ -39,12 +39,6 @@ struct Programs {
 
 /// Something a variant may have.
 using Has = std::function<bool(const Present&)>;
-/// Every variant of a family that has it.
-struct ProgramsThere {
-  std::vector<Programs> programs;
-  std::vector<std::string> errors;  ///< lines: variants that are there and could not be looked at
-};
-[[nodiscard]] ProgramsThere programs_that(Runner& runner, core::Family family, const Has& has);
 
 /// Gives all that is there to `take`, as the variant's save prints it. Errors: one line.
 [[nodiscard]] core::Result<void> read_saved(Runner& runner, const Programs& programs,

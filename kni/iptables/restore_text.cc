@@ -25,17 +25,15 @@ void RestoreText::declare(const Chains& chains) {
   }
 }
 
-void RestoreText::append(std::string_view chain, std::string_view rule) {
-  line("-A ", chain, " ", rule);
-  std::optional<std::size_t>& rules = written(chain);
-  rules = rules.value_or(0) + 1;
-  ++rules_[static_cast<std::size_t>(table_)];
-}
-
 void RestoreText::append(const Chains& chains) {
   for (const auto& [chain, rules] : chains) {
     for (const std::string& rule : rules) {
-      append(chain, rule);
+      line("-A ", chain, " ", rule);
+    }
+    if (!rules.empty()) {
+      std::optional<std::size_t>& written_to = written(chain);
+      written_to = written_to.value_or(0) + rules.size();
+      rules_[static_cast<std::size_t>(table_)] += rules.size();
     }
   }
 }

@@ -25,7 +25,6 @@ class RestoreText {
   void declare(std::string_view chain);
   /// Declares all of them.
   void declare(const Chains& chains);
-  void append(std::string_view chain, std::string_view rule);
   void append(const Chains& chains);
   /// Puts the rule on top of its built-in chain.
   void insert(const Hook& hook);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <vector>
 
 namespace sluice::kni::ipt {
 namespace {
@@ -64,6 +65,9 @@ SavedLine read_saved_line(std::string_view line) {
   return out;
 }
 
+namespace {
+
+/// Words of a rule. A quoted text stays one word with its quotes, so none of it reads as an option.
 std::vector<std::string> words_of(std::string_view rule) {
   std::vector<std::string> words(1);
   bool quoted = false;
@@ -82,6 +86,8 @@ std::vector<std::string> words_of(std::string_view rule) {
   }
   return words;
 }
+
+}  // namespace
 
 std::string target_of(std::string_view rule) {
   const std::vector<std::string> words = words_of(rule);

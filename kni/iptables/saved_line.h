@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace sluice::kni::ipt {
 
@@ -27,9 +26,6 @@ struct SavedLine {
   std::uint64_t packets = 0;  ///< that the rule took; 0: the line has no counters
 };
 [[nodiscard]] SavedLine read_saved_line(std::string_view line);
-
-/// Words of a rule. A quoted text stays one word with its quotes, so none of it reads as an option.
-[[nodiscard]] std::vector<std::string> words_of(std::string_view rule);
 
 /// The chain or target that a rule goes to; empty: none.
 [[nodiscard]] std::string target_of(std::string_view rule);

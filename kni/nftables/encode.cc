@@ -119,8 +119,6 @@ class Encoder {
       nftnl_set_set_u32(s, NFTNL_SET_DATA_TYPE, key_type(value, family_));
       nftnl_set_set_u32(s, NFTNL_SET_DATA_LEN,
                         static_cast<std::uint32_t>(key_size(value, family_)));
-    } else if (spec.kind == SetSpec::Kind::kTimeoutSet) {
-      nftnl_set_set_u32(s, NFTNL_SET_DESC_SIZE, kMostRemembered);
     } else if (spec.kind == SetSpec::Kind::kIntervalSet) {
       std::vector<std::uint8_t> parts;
       for (const Field field : spec.key) {
@@ -245,7 +243,9 @@ std::uint32_t set_flags(SetSpec::Kind kind) noexcept {
 void encode_table(Batch& batch, core::Family family, const std::string& name) {
   batch.begin(NFT_MSG_NEWTABLE, family, NLM_F_CREATE, table_text(family, name));
   batch.put_text(NFTA_TABLE_NAME, name);
-  batch.put_be32(NFTA_TABLE_FLAGS, 0);  // not dormant
+  if (name == kTable) {
+    batch.put_be32(NFTA_TABLE_FLAGS, 0);  // not dormant; those of others are only removed
+  }
   batch.end();
 }
 

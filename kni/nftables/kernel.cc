@@ -249,8 +249,8 @@ class NetlinkKernel : public Kernel {
     return refusals;
   }
 
-  /// While somebody listens the kernel makes a message of every element of a commit, a third of its
-  /// work (perf, 100,000 elements).
+  /// While somebody listens the kernel makes a message of every element of a commit, which costs
+  /// it as much as the rest or several times that (README.md).
   CommitResult commit(const Batch& batch) override {
     if (!deaf_ && batch.size() > kLargeBatch) {
       deaf_ = listener_.set_deaf(true) == 0;
@@ -261,7 +261,7 @@ class NetlinkKernel : public Kernel {
   }
   Events take_events() override {
     listen_again();
-    Events events = listener_.take_events(socket_.port());
+    Events events = listener_.take_events();
     events.refused = std::exchange(refused_, 0);
     return events;
   }
@@ -341,7 +341,7 @@ std::string meaning(int error) {
     case EACCES:
       return "not permitted; CAP_NET_ADMIN is needed";
     case ENOBUFS:
-      return "the kernel had no room for its answer, so its state is read again";
+      return "the kernel had no room for its answer, so everything is written anew";
     case EMSGSIZE:
       return "the transaction is larger than the socket's send buffer may be";
     case EBUSY:

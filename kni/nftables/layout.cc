@@ -233,7 +233,7 @@ std::optional<Statement> pod_local(const core::LocalDetector& detector, bool neg
 }
 
 SetSpec affinity_set() {
-  return {SetSpec::Kind::kTimeoutSet, {Field::kSaddr, Field::kSlot}};
+  return {SetSpec::Kind::kTimeoutSet, {Field::kSaddr, Field::kSlot}, kMostRemembered};
 }
 
 Ruleset render_node(const core::NodePart& node, Family family, const Scope& scope) {

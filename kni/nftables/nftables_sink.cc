@@ -181,10 +181,13 @@ Result<bool> NftablesSink::write_all(const nft::Rendered& wanted, bool with_gene
   }
   tell_of_repair();
   generation_ = *generation;
-  rooms_v4_ = {present->v4, wanted.rulesets.v4};
-  rooms_v6_ = {present->v6, wanted.rulesets.v6};
-  return send(nft::make_plan(present->v4, wanted.rulesets.v4, nft::Known::kNone),
-              nft::make_plan(present->v6, wanted.rulesets.v6, nft::Known::kNone), with_generation);
+  nft::Plan v4 = nft::make_plan(present->v4, wanted.rulesets.v4, nft::Known::kNone);
+  nft::Plan v6 = nft::make_plan(present->v6, wanted.rulesets.v6, nft::Known::kNone);
+  rooms_v4_ = nft::Rooms(present->v4);
+  rooms_v4_.take(v4);
+  rooms_v6_ = nft::Rooms(present->v6);
+  rooms_v6_.take(v6);
+  return send(std::move(v4), std::move(v6), with_generation);
 }
 
 /// Both tables and what the plans say, as one transaction. @param last  it brings them into effect.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kni/nftables/layout.h"
+#include "kni/nftables/room.h"
 
 namespace sluice::kni::nft {
 namespace {
@@ -108,7 +109,7 @@ class Planner {
     const Elements* elements = find(after_.elements, set);
     const std::size_t count = elements != nullptr ? elements->size() : 0;
     return present != nullptr && (wanted == nullptr || !wanted->is_like(*present) ||
-                                  (present->size != 0 && count > present->size));
+                                  !fits(count, present->size));
   }
 
   /// Elements that `other` has not, or has with another value.

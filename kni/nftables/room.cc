@@ -24,14 +24,9 @@ void declare_sizes(Ruleset& ruleset) {
   }
 }
 
-Rooms::Rooms(const Ruleset& before, const Ruleset& written) {
-  for (const auto& [name, spec] : written.sets) {
-    const auto elements = written.elements.find(name);
-    const std::size_t used = elements == written.elements.end() ? 0 : elements->second.size();
-    const auto there = before.sets.find(name);
-    const bool stayed =
-        there != before.sets.end() && there->second.is_like(spec) && fits(used, there->second.size);
-    rooms_[name] = {stayed ? there->second.size : spec.size, used};
+Rooms::Rooms(const Ruleset& before) {
+  for (const auto& [name, spec] : before.sets) {
+    rooms_[name] = {spec.size, 0};
   }
 }
 

@@ -31,8 +31,8 @@ void declare_sizes(Ruleset& ruleset);
 class Rooms {
  public:
   Rooms() = default;
-  /// All was written. @param before  the sets that were there.
-  Rooms(const Ruleset& before, const Ruleset& written);
+  /// The sets that were there before all is written anew; take() what is written then.
+  explicit Rooms(const Ruleset& before);
 
   /// No set gets more than it has place for.
   [[nodiscard]] bool admit(const Plan& plan) const;

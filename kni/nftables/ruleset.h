@@ -154,7 +154,7 @@ struct SetSpec {
   }
 };
 
-/// Entries of a set that rules fill; the kernel takes 16 bytes for each at once.
+/// Size of the set that rules fill; the kernel takes 16 bytes for each entry at once.
 inline constexpr std::uint32_t kMostRemembered = 524288;
 
 /// Value of an element, beside its key. Strings of bytes as the kernel has them.

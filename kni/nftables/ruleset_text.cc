@@ -211,7 +211,7 @@ std::string type_text(core::Family family, const SetSpec& spec) {
     case Kind::kTimeoutSet:
       break;
   }
-  return out + "; flags dynamic,timeout; size " + std::to_string(kMostRemembered) + ";";
+  return out + "; flags dynamic,timeout" + end;
 }
 
 std::string set_text(const Ruleset& ruleset, const std::string& name, const SetSpec& spec) {

@@ -191,7 +191,7 @@ CommitResult Socket::read_refusals(const Batch& batch) {
   }
 }
 
-Events Socket::take_events(std::uint32_t own) {
+Events Socket::take_events() {
   Events events;
   while (true) {
     const ssize_t size = recv(fd(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
@@ -204,7 +204,7 @@ Events Socket::take_events(std::uint32_t own) {
     }
     for_each_message(buffer_.data(), static_cast<std::size_t>(size),
                      [&](const nlmsghdr& h, std::string_view payload) {
-                       if (h.nlmsg_pid != own && payload.size() >= sizeof(nfgenmsg)) {
+                       if (payload.size() >= sizeof(nfgenmsg)) {
                          hear(static_cast<std::uint16_t>(h.nlmsg_type & 0xff), payload, events);
                        }
                      });

@@ -30,8 +30,8 @@ class Socket {
   CommitResult commit(const Batch& batch);
   /// A listener that is deaf hears nothing; what was said before stays. Errors: errno.
   int set_deaf(bool deaf);
-  /// What a listener heard, without waiting. @param own  port of the socket whose commits are ours.
-  Events take_events(std::uint32_t own);
+  /// What a listener heard, without waiting; commits of its owner's socket are not heard.
+  Events take_events();
   [[nodiscard]] std::uint32_t port() const noexcept { return mnl_socket_get_portid(socket_.get()); }
 
  private:

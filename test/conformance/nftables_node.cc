@@ -12,9 +12,9 @@
 #include "kni/conntrack/conntrack_sink.h"
 #include "kni/nftables/kernel.h"
 #include "kni/nftables/nftables_sink.h"
-#include "kni/nftables/plan.h"
 #include "kni/nftables/render.h"
 #include "kni/nftables/socket.h"
+#include "test/support/kernel_rules.h"
 
 namespace sluice::conformance {
 namespace {
@@ -118,12 +118,8 @@ std::vector<std::string> NftablesNode::apply(const core::TablePtr& table) {
 
 void NftablesNode::check_read_back(const kni::nft::Rendered& wanted,
                                    std::vector<std::string>& failures) {
-  const auto present = reader_->read(kni::nft::Kernel::Depth::kElements);
-  if (!present) {
-    failures.push_back(present.error().message);
-  } else if (!kni::nft::make_plan(present->v4, wanted.rulesets.v4).empty() ||
-             !kni::nft::make_plan(present->v6, wanted.rulesets.v6).empty()) {
-    failures.emplace_back("the kernel's rule set is not the rendered one");
+  if (const std::string difference = sluice::test::difference_in_kernel(*reader_, wanted); !difference.empty()) {
+    failures.push_back(difference);
   }
 }
 

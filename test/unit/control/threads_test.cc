@@ -106,8 +106,16 @@ void backwards(std::size_t n, const std::function<void(std::size_t)>& body) {
   }
 }
 
+/// As far from one after the other as a line may be: the newest batch of a window first.
 void backwards_line(std::size_t n, const std::vector<core::Station>& stations) {
-  publish::AssemblyLine(n, stations).run(backwards);
+  for (std::size_t from = 0; from < n; from += core::kBatchWindow) {
+    const std::size_t end = std::min(n, from + core::kBatchWindow);
+    for (const core::Station& station : stations) {
+      for (std::size_t i = from; i < end; ++i) {
+        station.work(station.in_order ? i : from + end - 1 - i);
+      }
+    }
+  }
 }
 
 TEST(AssemblyLine, StationsInOrderTakeOneAfterTheOtherWhateverTheThreads) {

@@ -1,5 +1,8 @@
 // The admin server's pages over a real Publisher (AD-1, AD-2, N-5, H-8).
 
+#include <atomic>
+#include <cstdint>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,6 +61,7 @@ class MetricsTest : public testing::Test {
   MetricsTest() {
     publish::Publisher::Options options;
     options.node.node_name = "here";
+    options.now = [this] { return std::chrono::system_clock::time_point(std::chrono::seconds(now_)); };
     const publish::SinkSlot slot{.sink = &sink_,
                                  .sync_period = milliseconds(20),
                                  .resync_period = milliseconds(20)};
@@ -101,6 +105,7 @@ class MetricsTest : public testing::Test {
   }
 
   test::FakeSink sink_;
+  std::atomic<std::int64_t> now_{1'767'225'600};  ///< s; 2026-01-01T00:00:00Z
   std::optional<publish::Publisher> publisher_;
   std::unique_ptr<daemon::HealthSide> health_;
   std::unique_ptr<daemon::MetricsSide> metrics_;
@@ -133,7 +138,8 @@ TEST_F(MetricsTest, SaysItsConfigurationInTheWordsOfKubeProxy) {
 TEST_F(MetricsTest, SaysHowLongAChangeTookUntilItWasInForce) {
   model::ClusterState state = cluster();
   state.slices.begin()->second.annotations["endpoints.kubernetes.io/last-change-trigger-time"] =
-      "2200-01-01T00:00:00Z";
+      "2026-01-01T00:00:01Z";
+  now_ += 3;
   const auto accepted = publisher_->replace(state);
   ASSERT_TRUE(accepted.has_value());
   ASSERT_TRUE(publisher_->wait_applied(accepted->version, std::chrono::seconds(10), {}));
@@ -147,6 +153,10 @@ TEST_F(MetricsTest, SaysHowLongAChangeTookUntilItWasInForce) {
   const std::string text = ask("/metrics").body;
   EXPECT_THAT(text, HasSubstr("kubeproxy_network_programming_duration_seconds_count{"
                               "ip_family=\"IPv4\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("kubeproxy_network_programming_duration_seconds_sum{"
+                              "ip_family=\"IPv4\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("kubeproxy_network_programming_duration_seconds_bucket{"
+                              "ip_family=\"IPv4\",le=\"1\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("kubeproxy_network_programming_duration_seconds_bucket{"
                               "ip_family=\"IPv6\",le=\"0.25\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("le=\"300\""));

@@ -11,6 +11,7 @@
 #include "kni/nftables/encode.h"
 #include "kni/nftables/kernel.h"
 #include "kni/nftables/plan.h"
+#include "test/support/kernel_rules.h"
 #include "test/support/namespace_fixture.h"
 #include "test/support/random_cluster.h"
 #include "test/support/refused_call.h"
@@ -49,23 +50,14 @@ class NftablesKernel : public sluice::test::NamespaceTest {
     return checked_output(command + " 2>&1");
   }
 
-  /// What the kernel has differs in nothing from what `table` means. Read a few times if it does: a
-  /// walk of a set that the kernel's worker is giving another size may miss elements.
+  /// What the kernel has differs in nothing from what `table` means.
   testing::AssertionResult kernel_has(const core::ForwardingTable& table) {
     nft::Rendered wanted = nft::render(table);
     nft::add_unused(wanted.rulesets, sink_->shares(), table.node());
-    constexpr int kReads = 5;
-    for (int i = 0; i < kReads; ++i) {
-      const auto present = reader_->read(nft::Kernel::Depth::kElements);
-      if (!present) {
-        return testing::AssertionFailure() << present.error().message;
-      }
-      if (nft::make_plan(present->v4, wanted.rulesets.v4).empty() &&
-          nft::make_plan(present->v6, wanted.rulesets.v6).empty()) {
-        return testing::AssertionSuccess();
-      }
-    }
-    return testing::AssertionFailure() << output("nft list ruleset");
+    const std::string difference = sluice::test::difference_in_kernel(*reader_, wanted);
+    return difference.empty()
+               ? testing::AssertionSuccess()
+               : testing::AssertionFailure() << difference << "\n" << output("nft list ruleset");
   }
 
   void apply(const core::TablePtr& table) {

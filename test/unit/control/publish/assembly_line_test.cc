@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <functional>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace sluice::publish {
@@ -24,18 +28,34 @@ TEST(AssemblyLine, TakesEachBatchThroughTheStationsInTurn) {
   }
 }
 
-/// What a batch leaves behind may be used by the one that comes a window later.
+/// What a batch leaves behind may be used by the one that comes a window later. The first batch is
+/// held until another thread has begun all that it may.
 TEST(AssemblyLine, HasNoMoreThanAWindowUnderWay) {
-  std::size_t begun = 0;
-  std::size_t ended = 0;
-  const auto end = [&](std::size_t) {
-    EXPECT_LE(begun - ended, core::kBatchWindow);
-    ++ended;
+  std::atomic<std::size_t> begun{0};
+  std::atomic<bool> first_ended{false};
+  std::size_t most = 0;  // of the window, while the first batch is held
+  const auto begin = [&](std::size_t batch) {
+    if (batch == 0) {
+      while (begun + 1 < core::kBatchWindow) {
+        std::this_thread::yield();
+      }
+      for (int n = 0; n < 1000; ++n) {
+        std::this_thread::yield();  // it may begin no other, however long this takes
+      }
+      first_ended = true;
+    } else if (!first_ended) {
+      most = std::max(most, batch);  // one other thread
+    }
+    ++begun;
   };
-  const std::vector<core::Station> stations = {{[&](std::size_t) { ++begun; }, false},
-                                               {end, true}};
-  AssemblyLine(kBatches, stations).run(core::one_after_another);
-  EXPECT_EQ(ended, kBatches);
+  const std::vector<core::Station> stations = {{begin, false}, {[](std::size_t) {}, true}};
+  AssemblyLine(kBatches, stations)
+      .run([](std::size_t, const std::function<void(std::size_t)>& work) {
+        std::jthread other([&] { work(1); });
+        work(0);
+      });
+  EXPECT_EQ(begun, kBatches);
+  EXPECT_EQ(most, core::kBatchWindow - 1);
 }
 
 TEST(AssemblyLine, BeginsNothingMoreAfterAnError) {

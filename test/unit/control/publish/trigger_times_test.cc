@@ -34,7 +34,7 @@ class TriggerTimesTest : public testing::Test {
   }
   void take(const model::Delta& delta) {
     const model::ChangeSet changes = model::apply(state_, delta);
-    times_.take(changes, state_, state_.version);
+    times_.take(changes, state_);
   }
   [[nodiscard]] std::uint64_t counted(Family family = Family::kIpv4) const {
     return times_.durations(family).count();
@@ -81,6 +81,15 @@ TEST_F(TriggerTimesTest, ASliceThatGoesTakesTheTimesOfItsServiceAlong) {
   EXPECT_EQ(counted(), 1u);
 }
 
+// O-4: no rule is made of it.
+TEST_F(TriggerTimesTest, ASliceOfAHeadlessServiceDoesNotCount) {
+  model::EndpointSlice headless = slice_of("web", "a", "2026-01-01T00:00:01Z");
+  headless.labels["service.kubernetes.io/headless"] = "";
+  put(headless);
+  times_.in_force(state_.version, kBegan + seconds(4));
+  EXPECT_EQ(counted(), 0u);
+}
+
 TEST_F(TriggerTimesTest, WhatASinkNeverAppliesIsBounded) {
   const auto most = TriggerTimes::kMostAwaited;
   for (std::size_t n = 0; n <= most; ++n) {
@@ -99,7 +108,7 @@ TEST(Rfc3339, TimesAsKubernetesWritesThemAndNothingElse) {
   for (const char* text :
        {"", "2026-02-28", "2026-02-28T12:30:45", "2026-02-28T12:30:45+2", "2026-02-28 12:30:45Z",
         "2026-2-28T12:30:45Z", "2026-13-28T12:30:45Z",
-        "2261-99-01T00:00:00Z", "2026-02-32T12:30:45Z", "2026-02-28T24:30:45Z",
+        "2261-99-01T00:00:00Z", "2026-02-31T12:30:45Z", "2026-02-28T24:30:45Z",
         "2026-02-28T12:60:45Z", "2026-02-28T12:30:45.Z", "2026-02-28T12:30:45+24:00", "x026-02-28T12:30:45Z", "2999-02-28T12:30:45Z"}) {
     EXPECT_FALSE(parse_rfc3339(text)) << text;
   }
