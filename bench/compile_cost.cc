@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/windows.h"
 #include "control/compile/compiler.h"
 
 namespace {
@@ -28,6 +29,7 @@ struct Clock {
   }
 };
 using namespace sluice;  // NOLINT(google-build-using-namespace): a main file
+using bench::percentile;
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -67,11 +69,6 @@ model::EndpointSlice slice(std::size_t i, std::size_t endpoints, std::size_t shi
     s.endpoints.push_back(std::move(endpoint));
   }
   return s;
-}
-
-double percentile(std::vector<double> values, double p) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(p * static_cast<double>(values.size() - 1))];
 }
 
 }  // namespace

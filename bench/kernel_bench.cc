@@ -27,6 +27,7 @@
 #include "bench/kernel_traffic.h"
 #include "bench/section.h"
 #include "bench/targets.h"
+#include "bench/windows.h"
 #include "kni/iptables/iptables_sink.h"
 #include "kni/nftables/nftables_sink.h"
 #include "kni/nftables/ruleset_text.h"
@@ -43,12 +44,17 @@ struct Time {
   double kernel = 0;  ///< of cpu
 };
 
-/// Inside the kernel, of this process alone.
+double ms_of(const timeval& v) {
+  return static_cast<double>(v.tv_sec) * 1e3 + static_cast<double>(v.tv_usec) / 1e3;
+}
+
+/// Inside the kernel, of this process and the children it has waited for.
 double kernel_ms() {
   rusage self{};
   getrusage(RUSAGE_SELF, &self);
-  return static_cast<double>(self.ru_stime.tv_sec) * 1e3 +
-         static_cast<double>(self.ru_stime.tv_usec) / 1e3;
+  rusage children{};
+  getrusage(RUSAGE_CHILDREN, &children);
+  return ms_of(self.ru_stime) + ms_of(children.ru_stime);
 }
 
 /// Of this process and the children it has waited for.
@@ -57,11 +63,8 @@ double cpu_ms() {
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   rusage children{};
   getrusage(RUSAGE_CHILDREN, &children);
-  const auto of = [](const timeval& v) {
-    return static_cast<double>(v.tv_sec) * 1e3 + static_cast<double>(v.tv_usec) / 1e3;
-  };
   return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6 +
-         of(children.ru_utime) + of(children.ru_stime);
+         ms_of(children.ru_utime) + ms_of(children.ru_stime);
 }
 
 template <class Body>
@@ -125,16 +128,21 @@ struct Options {
   std::string adapter = kNftables;
 };
 
-std::vector<Time> changes(core::TableSink& sink, KernelCluster& cluster, std::size_t services,
+struct Changes {
+  std::vector<double> wall;
+  std::vector<double> cpu;
+};
+
+Changes changes(core::TableSink& sink, KernelCluster& cluster, std::size_t services,
                           std::size_t count) {
-  std::vector<Time> times;
+  Changes times;
   for (std::size_t i = 0; i < count; ++i) {
     // A Service without affinity: its neighbour in the list of every tenth.
     cluster.change((i / 2 * 10 + 1) % services, i % 2 == 0);
-    times.push_back(apply(sink, cluster.table()));
+    const Time time = apply(sink, cluster.table());
+    times.wall.push_back(time.wall);
+    times.cpu.push_back(time.cpu);
   }
-  std::sort(times.begin(), times.end(),
-            [](const Time& a, const Time& b) { return a.wall < b.wall; });
   return times;
 }
 
@@ -214,13 +222,13 @@ void row(std::size_t services, const ClusterKind& kind, const Options& options) 
   const auto again = make_sink(options.adapter);
   const Time known = apply(*again, cluster.table());
   const auto times = changes(*again, cluster, services, options.changes);
-  const Time& p50 = times[times.size() / 2];
-  const Time& p99 = times[times.size() * 99 / 100];
+  const double cpu = median(times.cpu);
   std::printf(
       "%s %7zu x %-3zu %-15s full %8.1f (cpu %7.1f, kernel %7.1f)  again %8.1f (cpu %7.1f, kernel "
       "%7.1f)  change p50 %6.2f p99 %6.2f (cpu %5.2f)  peak %ld MiB\n",
       options.adapter.c_str(), services, options.endpoints, kind.name, first.wall, first.cpu,
-      first.kernel, known.wall, known.cpu, known.kernel, p50.wall, p99.wall, p50.cpu, peak_mib());
+      first.kernel, known.wall, known.cpu, known.kernel, median(times.wall), percentile(times.wall, 0.99), cpu,
+      peak_mib());
   if (const auto cleaned = again->cleanup(); !cleaned) {
     end_program(cleaned.error().message);
   }
@@ -228,7 +236,7 @@ void row(std::size_t services, const ClusterKind& kind, const Options& options) 
     run_peers(*cluster.table(), services, options, traffic ? &*traffic : nullptr);
   }
   if (services == 10000 && options.endpoints == 10 && plain && options.adapter == kNftables) {
-    print_targets({{"nftables_full_cpu_ms", first.cpu}, {"nftables_change_cpu_ms", p50.cpu}});
+    print_targets({{"nftables_full_cpu_ms", first.cpu}, {"nftables_change_cpu_ms", cpu}});
   }
   std::fflush(stdout);
 }

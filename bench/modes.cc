@@ -136,6 +136,7 @@ void family(Modes& modes, const std::string& number) {
   modes.established<F>("nat" + number, base);
   modes.established<F>("nat_udp" + number, with(udp));
   modes.established<F>("fullnat" + number, with([](RigConfig& c) { c.fullnat = true; }));
+  modes.one_way<F>("nat_clients" + number, base);  // beside the next two, which see no answers
   modes.one_way<F>("dr" + number, with([](RigConfig& c) { c.dr = true; }));
   modes.one_way<F>("ipip" + number, with([](RigConfig& c) { c.ipip = true; }));
   for (const std::uint32_t share : {0u, 25u, 50u, 100u}) {

@@ -94,8 +94,10 @@ class Bench {
       failed_ = !measure_beside(cycles_per_tick_, options_.rounds, section_, results_) || failed_;
     }
     const auto found = results_.find(options_.section);
-    if (failed_ || found == results_.end()) {
+    if (found == results_.end() && !failed_) {
       std::fprintf(stderr, "bench: no section %s\n", options_.section.c_str());
+    }
+    if (failed_ || found == results_.end()) {
       return 1;
     }
     std::printf("section %s %.2f\n", found->first.c_str(), found->second);

@@ -20,9 +20,9 @@ class Section {
   [[nodiscard]] bool has(std::string_view figure) const noexcept {
     return name_.empty() || figure == name_;
   }
-  /// Any figure whose name begins so.
+  /// It is one whose name begins so.
   [[nodiscard]] bool has_some(std::string_view prefix) const noexcept {
-    return name_.empty() || name_.starts_with(prefix);
+    return name_.starts_with(prefix);
   }
 
  private:

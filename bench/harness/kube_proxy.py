@@ -29,6 +29,9 @@ RESOURCES = {"/api/v1/services": ("ServiceList", "v1", "Service"),
                  ("ServiceCIDRList", "networking.k8s.io/v1", "ServiceCIDR")}
 VERSION = "1"  # of every resource: none ever changes
 SECONDS = 120  # in which all rules must be there
+# What shows the address of the last Service when its rules are there; IPVS needs it on a device.
+SHOW = {"nftables": ("nft", "list", "ruleset"), "iptables": ("iptables-save",),
+        "ipvs": ("ip", "address")}
 
 
 def found():
@@ -41,7 +44,7 @@ def missing(mode):
     if not found():
         return "kube-proxy is not found (KUBE_PROXY names its binary)"
     if mode == "ipvs" and not pathlib.Path("/proc/net/ip_vs").exists():
-        return "this kernel has no IPVS"
+        return "this kernel has no IPVS, or its module is not loaded"
     return None
 
 
@@ -145,10 +148,8 @@ class KubeProxy(dut.Kernel):
 
     def ready(self):
         last = cluster.numbered(cluster.VIPS, self.point["services"], self.point["family"])
-        show = ("nft list ruleset; iptables-legacy-save; ip6tables-legacy-save; "
-                "cat /proc/net/ip_vs; ip address")
         dut.wait_for("kube-proxy writes no rules", lambda: last in self.space.run(
-            "sh", "-c", f"({show}) 2> /dev/null || true").stdout, SECONDS, self.process, self.log)
+            *SHOW[self.mode]).stdout, SECONDS, self.process, self.log)
 
     def __exit__(self, *exception):
         if self.api:

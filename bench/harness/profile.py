@@ -146,7 +146,7 @@ def _sampled(device, action):
 
 def of_pollers(device, generator, **load):
     """{"symbols": [(share, symbol)], "each": ns a frame, "unit", "idle": share of empty polls, taken
-    out} of the device's pollers under load, a closed loop unless told; None without perf."""
+    out} of the device's pollers under load, a closed loop unless told; None without perf or samples."""
     if not device.pollers() or not found():
         return None
     load = load or {"window": measure.WINDOW}
@@ -154,6 +154,8 @@ def of_pollers(device, generator, **load):
     before = device.counters()
     counts, result = _sampled(device, lambda: generator.load(SECONDS, **load))
     after = device.counters()
+    if not counts:
+        return None
     idle = idle_share(counts, rest)
     busy = (1 - idle) * sum(counts.values()) / RATE
     frames = after.get("rx_frames", 0) - before.get("rx_frames", 0) or result["received"]
@@ -169,4 +171,7 @@ def of_bench(folder, command, seconds, section=""):
         status = recorder.process.returncode
     if status:
         raise RuntimeError(f"status {status}: {output.strip()[-300:]}")
-    return {"symbols": shares_of(recorder.counts())}, output
+    counts = recorder.counts()
+    if not counts:
+        raise RuntimeError("perf took no samples")
+    return {"symbols": shares_of(counts)}, output

@@ -58,16 +58,21 @@ def row_line(row):
     return f"{row['name']:<20} {_rate(row):<16} {_remarks(row)}"
 
 
+def counted(row):
+    """Has a figure that may be compared."""
+    return "throughput" in row and "failed" not in row
+
+
 def ratios(rows):
     """(row, peer, ratio): every row of sluiced over the peer measured with the same point."""
     found = []
     for row in rows:
-        if row["dut"] != "sluiced" or "throughput" not in row:
+        if row["dut"] != "sluiced" or not counted(row):
             continue
         for peer in rows:
             same = {"testpmd": ("flows", "lengths"), "probe": ("flows", "lengths", "family")}.get(
                 peer["dut"].split("-")[0], tuple(row["point"]))
-            if peer["dut"] != "sluiced" and "throughput" in peer and \
+            if peer["dut"] != "sluiced" and counted(peer) and \
                     peer["generator"] == row["generator"] and \
                     peer["link"].split("-af")[0] == row["link"].split("-af")[0] and \
                     all(peer["point"][key] == row["point"][key] for key in same):
@@ -89,9 +94,9 @@ def previous(folder, result, own):
 
 def changes(result, old):
     """(row, now, before, verdict): a change counts when it is more than both spreads."""
-    before = {row["name"]: row for row in old["rows"] if "throughput" in row}
+    before = {row["name"]: row for row in old["rows"] if counted(row)}
     for row in result["rows"]:
-        if "throughput" not in row or row["name"] not in before:
+        if not counted(row) or row["name"] not in before:
             continue
         now, then = row["throughput"], before[row["name"]]["throughput"]
         change = now["median"] / then["median"] - 1 if then["median"] else 0
@@ -121,6 +126,9 @@ def profiles(result):
     # One section may show why several targets are short.
     of_section = {}
     for name, picture in result.get("profiles", {}).items():
+        if "missing" in picture:
+            text += f"No profile of {name}: {picture['missing']}.\n\n"
+            continue
         of_section.setdefault(picture["section"], ([], picture))[0].append(name)
     for section, (names, picture) in of_section.items():
         text += _profile_table(f"{section}, no I/O", names, picture)
@@ -156,8 +164,8 @@ def coverage(result):
         for value, name in values.items():
             if name in matrix.WITHOUT_IO:
                 yield factor, value, without_io.get(name, "not in this run")
-            elif name in rows:
-                yield factor, value, _figure(rows[name])
+            else:
+                yield factor, value, _figure(rows[name]) if name in rows else "not in this run"
 
 
 def _profile_table(what, names, picture):
@@ -178,7 +186,8 @@ def markdown(result, old, pictures):
             f"{'huge' if result['settings']['hugepages'] else 'ordinary'} pages; load before "
             f"{m['load_before']:.1f}; isolated CPUs: {m['isolated'] or 'none'}.\n\n"
             "Frames that came back, in million a second: median of "
-            f"{result['settings']['windows']} windows of {result['settings']['seconds']} s and half "
+            f"{result['settings']['windows']} windows of {result['settings']['seconds']} s "
+            "(twice as many for rows of a pair; in --full 5 of 0.5 s for rows without one) and half "
             "their range. Compare ratios; absolute figures hold for this machine and hour.\n\n")
     text += "## Ratio to the peers\n\n" + _table(
         ["row", "peer", "ratio"], [(a, b, f"{r:.2f}") for a, b, r in ratios(result["rows"])])

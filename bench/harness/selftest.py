@@ -214,6 +214,14 @@ class Targets(unittest.TestCase):
         self.assertEqual([t["more"] for t in found], [False, True])
         self.assertEqual([t["proof"] for t in found], ["for 5 s", "no I/O"])
 
+    def test_of_a_bench_without_io_keep_its_verdict_on_the_exact_figure(self):
+        text = "target workers_2/1  measured  1.90 wanted  1.90 goal  2.00 short\n" \
+               "target other  measured  1.25 wanted  1.25 goal  1.25 short\n"
+        result = {**result_with(1), "in_process": {"targets": in_process.targets_of(text)}}
+        self.assertFalse(self.named(result, "workers_2/1")["pass"])
+        self.assertTrue(self.named(result, "workers_2/1")["more"])
+        self.assertFalse(self.named(result, "other")["pass"])
+
     def test_of_a_bench_that_failed_are_none(self):
         script = "echo 'target a  measured  0.00 wanted  80.00 goal  60.00 pass'; exit 1"
         with mock.patch.object(in_process, "commands",
@@ -296,7 +304,7 @@ class Goodput(unittest.TestCase):
         self.assertEqual((found["alone"]["full"], found["beside"]["full"]), (0, 1))
         self.assertAlmostEqual(found["beside"]["skipped"], 0.1)
         self.assertEqual(found["device"], {"poll_total": 300, "rx_full_bursts": 300})
-        self.assertIn("bursts full 100%", targets._flood(found)["proof"])
+        self.assertIn("bursts full 100%", targets._flood({"creation_millions": 0.2, **found})["proof"])
 
 
 class InProcess(unittest.TestCase):

@@ -16,7 +16,7 @@ TRIAL = 0.1         # seconds of a trial of a search
 FLOW_TIMEOUT = 1.2  # after which a first packet without another is forgotten (dut.py), and a little
 # seconds and number of the windows of a figure
 WINDOWS = {"quick": (0.5, 5), "full": (0.8, 7), "smoke": (0.3, 1)}
-MATRIX_WINDOWS = (0.5, 5)  # of rows of --full that no target is of
+MATRIX_WINDOWS = (0.5, 5)  # of rows of --full without a pair
 # Seconds after which no row begins: a slow machine still has its report in bounded time.
 ROWS_END = {"quick": 240, "full": 1500, "smoke": 60}
 
@@ -74,8 +74,8 @@ class Session:
             return "dpdk-testpmd is not found"
         if row["generator"] == "pktgen" and not pktgen.found():
             return "pktgen is not found (PKTGEN names its binary)"
-        if name.startswith("kube-proxy-") and kube_proxy.missing(name.rsplit("-", 1)[1]):
-            return kube_proxy.missing(name.rsplit("-", 1)[1])
+        if name.startswith("kube-proxy-") and (why := kube_proxy.missing(name.rsplit("-", 1)[1])):
+            return why
         if row["point"]["workers"] > 1:
             return ("the generator has one queue; two workers are measured without I/O, "
                     "bench/pipeline --modes")
@@ -230,10 +230,11 @@ class Session:
             if "throughput" not in row:
                 continue
             second = {**row, "measures": ["throughput"]}
+            del second["throughput"]  # or the first windows would count twice
             self.measure(second)
             if "failed" in second:
                 row["failed"] = second["failed"]
-            else:
+            elif "throughput" in second:
                 row["throughput"] = measure.merge(row["throughput"], second["throughput"])
             self.say(report.row_line({**row, "name": row["name"] + " (both)"}))
 
