@@ -22,6 +22,17 @@ class Nftables:
     def flush(self):
         self.net.run("gw", "nft", "flush", "ruleset")
 
+    def fill_affinity_memory(self):
+        """As many IPv4 sources as it has places for: what is there is left, places are counted."""
+        listed = self.net.run("gw", "nft", "list", "set", "ip", "sluice", "affinity-sources").stdout
+        places = int(re.search(r"size (\d+)", listed).group(1))
+        taken = listed.count("expires")
+        elements = ",".join(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255} . 1"
+                            for n in range(places - taken))
+        path = self.net.dir / "sources.nft"
+        path.write_text(f"add element ip sluice affinity-sources {{ {elements} }}\n")
+        self.net.run("gw", "nft", "-f", path)
+
     def has_endpoints(self, count):
         """Some Service has that many."""
         found = {}

@@ -113,26 +113,28 @@ def test_what_the_kernel_cannot_do_is_said_per_service(net):
     assert "rr" in json.dumps(sink(net))
 
 
+def answered_by(net, client, number, family=4):
+    """The one backend that answers all connections of this client to a VIP."""
+    result = net.traffic(client, "http", front(number, family), 80, "--count", 12)
+    assert result["failed"] == 0 and len(result["by_backend"]) == 1, result
+    return next(iter(result["by_backend"]))
+
+
 @pytest.mark.kinds("nftables")
 def test_mh_keeps_every_client_where_it_is_when_another_endpoint_goes(net):
     start(net)
     net.apply(objects.as_list(objects.nat("hashed", 103, scheduler="mh"), objects.slices("hashed")))
 
-    def answered_by(client, family, number=103):
-        result = net.traffic(client, "http", front(number, family), 80, "--count", 12)
-        assert result["failed"] == 0 and len(result["by_backend"]) == 1, result
-        return next(iter(result["by_backend"]))
-
     net.wait(lambda: front(103) in kernel_rules.of(net).listing(), "no rules", log=True)
     assert "mh" not in json.dumps(sink(net).get("unsupported", []))
-    homes = {(c, f): answered_by(c, f) for c in ("c1", "c2") for f in (4, 6)}
+    homes = {(c, f): answered_by(net, c, 103, f) for c in ("c1", "c2") for f in (4, 6)}
     for gone, number in (("b1", 11), ("b2", 12), ("b3", 13)):
         left = [n for n in (11, 12, 13) if n != number]
         net.apply(objects.as_list(objects.slices("hashed", backends=left)))
         net.wait(lambda: f" : {back(number)} . 8080" not in hashed_slots(net), "no change")
         for (client, family), home in homes.items():
             if home != gone:
-                assert answered_by(client, family) == home
+                assert answered_by(net, client, 103, family) == home
         net.apply(objects.as_list(objects.slices("hashed")))
         net.wait(lambda: f" : {back(number)} . 8080" in hashed_slots(net), "no change")
 
@@ -141,6 +143,20 @@ def hashed_slots(net):
     """Slots of VIP 103."""
     listed = net.run("gw", "nft", "list", "map", "ip", "sluice", "svc-eps").stdout
     return "\n".join(part for part in listed.split(",") if f"{front(103)} . tcp" in part)
+
+
+@pytest.mark.kinds("nftables")
+def test_a_source_that_finds_the_affinity_memory_full_is_answered_by_any_endpoint(net):
+    start(net)
+    put(net, objects.service("sticky", 104, sessionAffinity="ClientIP"), objects.slices("sticky"))
+    home = answered_by(net, "c2", 104)
+
+    kernel_rules.of(net).fill_affinity_memory()
+
+    newcomer = net.traffic("c1", "http", front(104), 80, "--count", 24)
+    assert newcomer["failed"] == 0
+    assert len(newcomer["by_backend"]) > 1, "it was remembered: the memory was not full"
+    assert answered_by(net, "c2", 104) == home
 
 
 def test_the_rules_stay_without_sluiced_and_cleanup_removes_exactly_ours(net):
