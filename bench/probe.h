@@ -69,7 +69,7 @@ class Probe {
     const Key* pointer = &key;
     const std::uint32_t hashed = hash(key);
     core::KeyData hit;
-    return index_.find_bulk(&pointer, &hashed, 1, &hit) != 0;
+    return index_.find_bulk_by_rte_hash(&pointer, &hashed, 1, &hit) != 0;
   }
 
   /// One burst. @return packets found and rewritten.
@@ -83,7 +83,7 @@ class Probe {
       pointers[i] = &keys[i];
       hashes[i] = hash(keys[i]);
     }
-    const std::uint64_t found = index_.find_bulk(pointers.data(), hashes.data(), n, hits.data());
+    const std::uint64_t found = index_.find_bulk_by_rte_hash(pointers.data(), hashes.data(), n, hits.data());
     for (std::uint64_t left = found; left != 0; left &= left - 1) {
       __builtin_prefetch(&entry_of(hits[std::countr_zero(left)]));
     }

@@ -19,14 +19,13 @@ namespace sluice::dpdk {
 //
 // rte_hash with no extra flags: one writer, no lock, no per-lcore cache of slots, keys in a fixed
 // array. `entries = 2^k - 1`, because slot 0 is a dummy and 2^k entries would double the ring of
-// free slots. Never EXT_TABLE (colliding keys would chain without bound). A bulk lookup prefetches
-// both candidate buckets, then the key slots, then compares (16- and 48-byte keys by SSE).
+// free slots. Never EXT_TABLE (colliding keys would chain without bound).
 //
-// A lookup begins with the two candidate buckets, and rte_hash asks for them only when it is called
-// with the whole burst: at millions of flows that wait is the larger part of a packet. prefetch()
-// asks for them as soon as the hash is known, so that they come while the rest of the burst is
-// parsed. A new key goes where there is room, and the slot of one to come is asked for. What is
-// known of rte_hash for that is in rte_hash_layout.h; without it the index does the same, slower.
+// rte_hash adds and deletes keys; lookups read its memory directly (rte_hash_layout.h): the first
+// bucket of each key, then the key slots, then the keys are compared. At millions of flows a packet
+// is mostly waiting for those, so prefetch() asks for the bucket as soon as the hash is known, and it
+// comes while the rest of the burst is parsed. A new key goes where there is room, and the slot of
+// one to come is asked for. Where the layout is not known rte_hash does it all, slower.
 //
 // Memory is taken once: per slot 8 bytes of bucket, 4 of ring and 8 + key rounded up to 16. Filling
 // the ring walks every slot, 2 to 3 ns each.
@@ -70,12 +69,25 @@ class RteHashIndex {
         find_layout(hash->get(), request.name.c_str(), slots, sizeof(Key));
     return RteHashIndex(std::move(*hash), layout);
   }
+  /// @param hash    empty.
+  /// @param layout  find_layout() of it, or none.
+  RteHashIndex(RteHashPtr hash, const RteHashLayout& layout) noexcept
+      : hash_(std::move(hash)), layout_(layout) {}
 
   std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
                           core::KeyData* out) noexcept {
-    if (n == 1) {  // the bulk call clears half a kilobyte first
-      return find(*keys[0], hashes[0], out[0]) ? 1 : 0;
+    if (!layout_) [[unlikely]] {
+      return find_bulk_by_rte_hash(keys, hashes, n, out);
     }
+    if (n == 1) {
+      return layout_.find(*keys[0], hashes[0], out[0]) ? 1 : 0;
+    }
+    return layout_.find_bulk(keys, hashes, n, out);
+  }
+
+  /// The same by rte_hash, which needs no layout.
+  std::uint64_t find_bulk_by_rte_hash(const Key* const* keys, const std::uint32_t* hashes,
+                                      std::uint32_t n, core::KeyData* out) noexcept {
     std::uint64_t hits = 0;
     // The API lacks two consts; it writes neither keys nor hashes.
     rte_hash_lookup_with_hash_bulk_data(
@@ -85,13 +97,18 @@ class RteHashIndex {
   }
 
   bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept {
-    return layout_.may_hold(hash) &&
-           rte_hash_lookup_with_hash_data(hash_.get(), &key, hash, &out.raw) >= 0;
+    return layout_ ? layout_.find(key, hash, out)
+                   : rte_hash_lookup_with_hash_data(hash_.get(), &key, hash, &out.raw) >= 0;
   }
 
-  /// Asks for the two buckets a key of this hash can be in.
+  /// Asks for what a lookup of a key of this hash reads first.
   [[gnu::always_inline]] void prefetch(std::uint32_t hash) const noexcept {
     layout_.prefetch(hash);
+  }
+
+  /// Asks for what adding or erasing a key of this hash reads first.
+  [[gnu::always_inline]] void prefetch_change(std::uint32_t hash) const noexcept {
+    layout_.prefetch_both(hash);
   }
 
   /// Asks for the slots of the keys of this hash.
@@ -113,8 +130,6 @@ class RteHashIndex {
   /// So many keys before its turn a free slot is asked for: a few connections.
   static constexpr std::uint32_t kSlotsAhead = 8;
 
-  RteHashIndex(RteHashPtr hash, const RteHashLayout& layout) noexcept
-      : hash_(std::move(hash)), layout_(layout) {}
   RteHashPtr hash_;
   RteHashLayout layout_;
 };

@@ -82,7 +82,7 @@ void Worker<Io, I4, I6, C>::choose_and_open(std::uint32_t i, const core::Flow& f
     plan.conn = {};
     const PortIndex egress = propose<F>(i, flow, decision, decision.service->endpoint(first), false, plan.conn);
     if (plan.conn.mode == core::ForwardingMode::kNat) {
-      plan.conn.reply_hash = conns<F>().hash_ahead(plan.conn.reply);
+      plan.conn.reply_hash = conns<F>().hash_new(plan.conn.reply);
       plan.place = i;
       plan.first = first;
       plan.decision = decision;

@@ -23,6 +23,7 @@ class AnyIndex {
     return index_->find(key, hash, out);
   }
   void prefetch(std::uint32_t hash) const noexcept { index_->prefetch(hash); }
+  void prefetch_change(std::uint32_t hash) const noexcept { index_->prefetch_change(hash); }
   void prefetch_key(std::uint32_t hash) const noexcept { index_->prefetch_key(hash); }
   bool insert(const Key& key, std::uint32_t hash, core::KeyData data) noexcept {
     return index_->insert(key, hash, data);
@@ -36,6 +37,7 @@ class AnyIndex {
                                     std::uint32_t n, core::KeyData* out) noexcept = 0;
     virtual bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept = 0;
     virtual void prefetch(std::uint32_t hash) const noexcept = 0;
+    virtual void prefetch_change(std::uint32_t hash) const noexcept = 0;
     virtual void prefetch_key(std::uint32_t hash) const noexcept = 0;
     virtual bool insert(const Key& key, std::uint32_t hash, core::KeyData data) noexcept = 0;
     virtual bool erase(const Key& key, std::uint32_t hash) noexcept = 0;
@@ -51,6 +53,9 @@ class AnyIndex {
       return index.find(key, hash, out);
     }
     void prefetch(std::uint32_t hash) const noexcept override { index.prefetch(hash); }
+    void prefetch_change(std::uint32_t hash) const noexcept override {
+      index.prefetch_change(hash);
+    }
     void prefetch_key(std::uint32_t hash) const noexcept override { index.prefetch_key(hash); }
     bool insert(const Key& key, std::uint32_t hash, core::KeyData data) noexcept override {
       return index.insert(key, hash, data);

@@ -137,7 +137,13 @@ class ConnTable {
     index_.prefetch(h);
     return h;
   }
-  /// The same for a key that was hashed before.
+  /// hash() of a key that create() will add.
+  [[nodiscard, gnu::always_inline]] std::uint32_t hash_new(const Key& key) const noexcept {
+    const std::uint32_t h = hash(key);
+    index_.prefetch_change(h);
+    return h;
+  }
+  /// hash_ahead() for a key that was hashed before.
   [[gnu::always_inline]] void ask_ahead(std::uint32_t key_hash) const noexcept {
     index_.prefetch(key_hash);
   }

@@ -212,7 +212,7 @@ CreateOutcome ConnTable<F, Index>::create(const NewConn<F>& conn, std::uint64_t 
   const bool two_keys = sees_replies(conn.mode);
   std::uint32_t reply_hash = conn.reply_hash.value_or(0);
   if (two_keys && !conn.reply_hash) {
-    reply_hash = hash_ahead(conn.reply);
+    reply_hash = hash_new(conn.reply);
   }
   KeyData hit;
   if (!conn.forward_is_absent && index_.find(conn.forward, conn.forward_hash, hit)) {
@@ -284,8 +284,8 @@ void ConnTable<F, Index>::release_group(Group& group, R& releaser) noexcept {
   // An entry without a reply key asks in vain. No lambda: GCC would drop it (see prefetch()).
   for (std::uint32_t g = 0; g < group.size; ++g) {
     const ColdEntry& cold = cold_[at(group.entries[g])];
-    index_.prefetch(cold.forward_hash);
-    index_.prefetch(cold.reply_hash);
+    index_.prefetch_change(cold.forward_hash);
+    index_.prefetch_change(cold.reply_hash);
   }
   for (std::uint32_t g = 0; g < group.size; ++g) {
     const ColdEntry& cold = cold_[at(group.entries[g])];

@@ -40,7 +40,9 @@ concept KeyIndex = requires(T index, const Key& key, const Key* const* keys, std
   { index.find(key, hash, *out) } noexcept -> std::same_as<bool>;
   /// A key of this hash will be looked up soon. A hint.
   { index.prefetch(hash) } noexcept;
-  /// A key of this hash will be erased soon; what prefetch() asked for has come. A hint.
+  /// A key of this hash will be added or erased soon. A hint.
+  { index.prefetch_change(hash) } noexcept;
+  /// A key of this hash will be erased soon; what prefetch_change() asked for has come. A hint.
   { index.prefetch_key(hash) } noexcept;
   /// Precondition: key is absent. @return false: no room.
   { index.insert(key, hash, data) } noexcept -> std::same_as<bool>;

@@ -223,7 +223,7 @@ bool SnatPorts::look(Table& table, const typename Table::Key& reply, std::uint32
       keys[n] = reply;
       keys[n].dport = Be16::from_host(port);
       pointers[n] = &keys[n];
-      hashes[n] = table.hash(keys[n]);
+      hashes[n] = table.hash_ahead(keys[n]);
       ++n;
     }
   }

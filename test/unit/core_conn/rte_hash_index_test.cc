@@ -1,7 +1,11 @@
 #include "dataplane/dpdk/rte_hash_index.h"
 
 #include <algorithm>
+#include <array>
+#include <memory>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -106,15 +110,156 @@ TEST(ConnStore, TooLittleMemoryIsAnErrorThatNamesTheBytes) {
 // another way is to be noticed.
 TEST(RteHashLayout, IsFoundAndLeavesTheTableEmpty) {
   for (const std::size_t key_length : {16, 48}) {
-    for (const std::uint32_t slots : {1u << 10, 1u << 20}) {
+    for (const std::uint32_t slots : {core::kMinSlots, 1u << 10, 1u << 20}) {
       const auto hash = make_rte_hash({"layout"}, slots, key_length);
       ASSERT_TRUE(hash);
       const RteHashLayout layout = find_layout(hash->get(), "layout", slots, key_length);
-      EXPECT_TRUE(layout);
-      EXPECT_TRUE(layout.knows_slots());
+      EXPECT_TRUE(layout) << slots;
+      EXPECT_TRUE(layout.knows_free_slots());
       EXPECT_EQ(rte_hash_count(hash->get()), 0);
     }
   }
+}
+
+TEST(RteHashLayout, IsNoneOfATableThatIsNotWhatItIsTakenFor) {
+  const auto hash = make_rte_hash({"other"}, 1u << 10, 16);
+  ASSERT_TRUE(hash);
+  EXPECT_FALSE(find_layout(hash->get(), "other", 1u << 11, 16)) << "buckets of another size";
+  EXPECT_FALSE(find_layout(hash->get(), "other", 1u << 10, 32)) << "keys that are not ours";
+  EXPECT_EQ(rte_hash_count(hash->get()), 0);
+
+  const core::FlowKey4 key{};
+  ASSERT_EQ(rte_hash_add_key_with_hash_data(hash->get(), &key, 1, nullptr), 0);
+  EXPECT_FALSE(find_layout(hash->get(), "other", 1u << 10, 16)) << "a table in use";
+  EXPECT_EQ(rte_hash_count(hash->get()), 1);
+}
+
+/// An index and rte_hash's own answers about the same table.
+template <class Key>
+class Compared {
+ public:
+  Compared(std::uint32_t slots, bool with_layout, std::uint32_t hash_mask)
+      : slots_(slots), hash_mask_(hash_mask) {
+    auto made = make_rte_hash({"compared"}, slots, sizeof(Key));
+    hash_ = made->get();
+    const RteHashLayout layout =
+        with_layout ? find_layout(hash_, "compared", slots, sizeof(Key)) : RteHashLayout{};
+    EXPECT_EQ(static_cast<bool>(layout), with_layout);
+    index_ = std::make_unique<RteHashIndex<Key>>(std::move(*made), layout);
+  }
+
+  /// Fills it to 95 % and empties it by half, `steps` keys in all, and compares lookups meanwhile.
+  void run(std::uint32_t steps) {
+    bool filling = true;
+    for (std::uint32_t s = 0; s < steps && !testing::Test::HasFailure(); ++s) {
+      filling = present_.size() < slots_ / 2 || (filling && present_.size() < limit());
+      if (filling || random_() % 3 == 0) {
+        add();
+      } else {
+        remove();
+      }
+      if (s % 8 == 0) {
+        compare();
+      }
+    }
+  }
+  [[nodiscard]] std::size_t most() const { return most_; }
+  [[nodiscard]] std::size_t limit() const { return std::size_t{slots_} * 95 / 100; }
+
+ private:
+  static Key key_of(std::uint32_t number) {
+    Key key{};
+    key.proto = 6;
+    key.sport = core::Be16::from_host(static_cast<std::uint16_t>(number));
+    key.dport = core::Be16::from_host(static_cast<std::uint16_t>(number >> 16));
+    return key;
+  }
+  /// Few signatures, so that many keys share one; 0 is one of them.
+  [[nodiscard]] std::uint32_t hash_of(std::uint32_t number) const {
+    return static_cast<std::uint32_t>(core::flow_hash(key_of(number), 3)) & hash_mask_;
+  }
+  void add() {
+    if (present_.size() >= limit()) {
+      return;
+    }
+    const std::uint32_t number = next_++;
+    const core::KeyData data = core::KeyData::make(static_cast<core::EntryIndex>(number),
+                                                   core::Direction::kReply);
+    if (index_->insert(key_of(number), hash_of(number), data)) {
+      present_.push_back(number);
+      most_ = std::max(most_, present_.size());
+    }
+  }
+  void remove() {
+    std::swap(present_[random_() % present_.size()], present_.back());
+    const std::uint32_t number = present_.back();
+    EXPECT_TRUE(index_->erase(key_of(number), hash_of(number)));
+    present_.pop_back();
+  }
+  /// A burst of keys that are there, were there and never were.
+  void compare() {
+    std::array<Key, core::kMaxBulk> keys;
+    std::array<const Key*, core::kMaxBulk> pointers;
+    std::array<std::uint32_t, core::kMaxBulk> hashes;
+    std::array<core::KeyData, core::kMaxBulk> found;
+    const auto n = 1 + static_cast<std::uint32_t>(random_() % core::kMaxBulk);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const bool hit = !present_.empty() && random_() % 4 != 0;
+      const std::uint32_t number = hit ? present_[random_() % present_.size()]
+                                       : static_cast<std::uint32_t>(random_() % (next_ + 1000));
+      keys[i] = key_of(number);
+      pointers[i] = &keys[i];
+      hashes[i] = hash_of(number);
+      index_->prefetch(hashes[i]);
+    }
+    const std::uint64_t hits = index_->find_bulk(pointers.data(), hashes.data(), n, found.data());
+    for (std::uint32_t i = 0; i < n; ++i) {
+      void* expected = nullptr;
+      const bool known =
+          rte_hash_lookup_with_hash_data(hash_, &keys[i], hashes[i], &expected) >= 0;
+      core::KeyData alone{&alone};
+      ASSERT_EQ(hits >> i & 1, known ? 1u : 0u);
+      ASSERT_EQ(index_->find(keys[i], hashes[i], alone), known);
+      ASSERT_EQ(alone.raw, known ? expected : &alone) << "a miss leaves it untouched";
+      ASSERT_TRUE(!known || found[i].raw == expected);
+    }
+    ASSERT_EQ(n < core::kMaxBulk ? hits >> n : 0, 0u);
+  }
+
+  std::uint32_t slots_;
+  std::uint32_t hash_mask_;
+  rte_hash* hash_ = nullptr;
+  std::unique_ptr<RteHashIndex<Key>> index_;
+  std::mt19937_64 random_{7};
+  std::vector<std::uint32_t> present_;
+  std::uint32_t next_ = 0;
+  std::size_t most_ = 0;
+};
+
+template <class Key>
+void expect_answers_of_rte_hash(bool with_layout) {
+  constexpr std::uint32_t kAnyHash = 0xffff'ffff;
+  // With 32 signatures a bucket holds many keys of one.
+  constexpr std::uint32_t kFewSignatures = 0x001f'ffff;
+  for (const std::uint32_t mask : {kAnyHash, kFewSignatures}) {
+    for (const std::uint32_t slots : {core::kMinSlots, 1u << 12}) {
+      Compared<Key> table(slots, with_layout, mask);
+      table.run(slots * 5);
+      if (mask == kAnyHash && slots > core::kMinSlots) {
+        EXPECT_EQ(table.most(), table.limit()) << "keys have to be moved";
+      }
+    }
+  }
+}
+
+TEST(RteHashIndex, FindsWhatRteHashFindsWhileKeysComeGoAndAreMoved) {
+  expect_answers_of_rte_hash<core::FlowKey4>(true);
+  expect_answers_of_rte_hash<core::FlowKey6>(true);
+}
+
+TEST(RteHashIndex, DoesTheSameByRteHashWhereTheLayoutIsNotKnown) {
+  expect_answers_of_rte_hash<core::FlowKey4>(false);
+  expect_answers_of_rte_hash<core::FlowKey6>(false);
 }
 
 TEST(RteHashLayout, HashInTheOtherOrderNamesTheSameKey) {

@@ -25,6 +25,7 @@ struct NullIndex {
   bool insert(const Key&, std::uint32_t, core::KeyData) noexcept;
   bool erase(const Key&, std::uint32_t) noexcept;
   void prefetch(std::uint32_t) const noexcept;
+  void prefetch_change(std::uint32_t) const noexcept;
   void prefetch_key(std::uint32_t) const noexcept;
 };
 
