@@ -1,6 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <tuple>
+#include <utility>
 
 #include <x86intrin.h>
 
@@ -10,6 +13,29 @@ namespace sluice::bench {
 [[nodiscard]] inline std::uint64_t tsc() noexcept {
   unsigned aux = 0;
   return __rdtscp(&aux);
+}
+
+/// Ticks of the time stamp counter in a second, counted for 50 ms when first asked for.
+[[nodiscard]] inline double ticks_per_second() noexcept {
+  static const double found = [] {
+    using Clock = std::chrono::steady_clock;
+    const auto pair = [] {  // of both clocks, read so close together that nobody came between
+      for (;;) {
+        const std::uint64_t before = tsc();
+        const auto time = Clock::now();
+        if (tsc() - before < 2000) {
+          return std::pair(before, time);
+        }
+      }
+    };
+    const auto [first, start] = pair();
+    auto [last, now] = pair();
+    while (now - start < std::chrono::milliseconds(50)) {
+      std::tie(last, now) = pair();
+    }
+    return static_cast<double>(last - first) / std::chrono::duration<double>(now - start).count();
+  }();
+  return found;
 }
 
 /// Core cycles per tick of the time stamp counter, by a chain of dependent additions (one cycle

@@ -6,9 +6,9 @@
 
 #include "bench/generator/flow_set.h"
 
-#include <rte_cycles.h>
 #include <sys/mman.h>
 
+#include "bench/clock.h"
 #include "bench/generator/responder.h"
 #include "dataplane/core/net/parse.h"
 
@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint8_t kForeign = 15;  // block of addresses that no Service has
 constexpr std::uint32_t kInFlight = 24;  // while opening; below a burst, or new flows are held back
+constexpr std::size_t kLongestRequest = 128;  // of a neighbour, and of its answer
 constexpr double kPatience = 15;     // seconds without a flow that opens
 constexpr double kRetransmit = 0.1;  // seconds without a frame, then what is missing is sent again
 
@@ -28,7 +29,7 @@ class FlowSetOf final : public FlowSet {
 
   explicit FlowSetOf(FlowPlan flow_plan) : FlowSet(F::kFamily, std::move(flow_plan)) {}
 
-  OpenReport open(Device& device) override;
+  OpenReport open(Port& port) override;
   [[nodiscard]] Images images() const override;
 
   void write_fresh(std::uint8_t* at, std::uint32_t n) const noexcept override {
@@ -65,10 +66,10 @@ class FlowSetOf final : public FlowSet {
     return {p.source, p.destination, p.sport, p.dport, plan().shape.proto, {}};
   }
 
-  void send_note(Device& device, const Key& key, std::uint8_t flags, const Note& note);
-  void send_firsts(Device& device, std::uint32_t& cursor);
-  void take(Device& device, rte_mbuf* frame);
-  void serve(Device& device, const std::uint8_t* inner);
+  void send_note(Port& port, const Key& key, std::uint8_t flags, const Note& note);
+  void send_firsts(Port& port, std::uint32_t& cursor);
+  void take(Port& port, const Frame& frame);
+  void serve(Port& port, const std::uint8_t* inner);
   void learn(std::uint32_t flow, const std::uint8_t* inner);
   void set_open(std::uint32_t flow) {
     report_.opened += is_open_[flow] ? 0u : 1u;
@@ -82,7 +83,7 @@ class FlowSetOf final : public FlowSet {
 };
 
 template <class F>
-OpenReport FlowSetOf<F>::open(Device& device) {
+OpenReport FlowSetOf<F>::open(Port& port) {
   report_.asked = plan().flows;
   if (plan().reflect) {
     report_.opened = plan().flows;
@@ -90,20 +91,21 @@ OpenReport FlowSetOf<F>::open(Device& device) {
   }
   peers_.resize(plan().one_way ? 0 : plan().flows);
   is_open_.assign(plan().flows, false);
-  rte_mbuf* frames[Device::kBurst];
-  const auto hertz = static_cast<double>(rte_get_tsc_hz());
-  std::uint64_t heard = rte_rdtsc();
+  Frame frames[Port::kBurst];
+  const auto hertz = ticks_per_second();
+  std::uint64_t heard = tsc();
   std::uint64_t progress = heard;
   std::uint32_t cursor = 0;
   for (std::uint64_t now = heard;
        report_.opened < plan().flows && static_cast<double>(now - progress) < kPatience * hertz;
-       now = rte_rdtsc()) {
-    send_firsts(device, cursor);
+       now = tsc()) {
+    send_firsts(port, cursor);
     const std::uint32_t before = report_.opened;
-    const std::uint16_t got = device.receive(frames);
+    const std::uint16_t got = port.receive(frames);
     for (std::uint16_t i = 0; i < got; ++i) {
-      take(device, frames[i]);
+      take(port, frames[i]);
     }
+    port.release();
     heard = got != 0 ? now : heard;
     progress = report_.opened != before ? now : progress;
     if (static_cast<double>(now - heard) > kRetransmit * hertz) {
@@ -116,49 +118,45 @@ OpenReport FlowSetOf<F>::open(Device& device) {
 }
 
 template <class F>
-void FlowSetOf<F>::send_firsts(Device& device, std::uint32_t& cursor) {
+void FlowSetOf<F>::send_firsts(Port& port, std::uint32_t& cursor) {
   for (; in_flight_ < kInFlight && cursor < plan().flows; ++cursor) {
     if (!is_open_[cursor]) {
-      send_note(device, forward(cursor), core::kTcpSyn, {cursor, Note::kFirst});
+      send_note(port, forward(cursor), core::kTcpSyn, {cursor, Note::kFirst});
       ++in_flight_;
     }
   }
 }
 
 template <class F>
-void FlowSetOf<F>::send_note(Device& device, const Key& key, std::uint8_t flags,
+void FlowSetOf<F>::send_note(Port& port, const Key& key, std::uint8_t flags,
                              const Note& note) {
-  rte_mbuf* frame = nullptr;
-  if (!device.allocate(&frame, 1)) {
+  Frame frame;
+  if (port.reserve(&frame, 1) == 0) {
     return;
   }
-  auto* data = rte_pktmbuf_mtod(frame, std::uint8_t*);
-  write_headers<F>(data, plan().shape, key, flags, shortest());
+  write_headers<F>(frame.data, plan().shape, key, flags, shortest());
   std::uint8_t bytes[8] = {};
   note.store(bytes);
   std::uint64_t value = 0;
   std::memcpy(&value, bytes, 8);
-  Stamp(value).put(data, offsets());
-  frame->data_len = static_cast<std::uint16_t>(shortest());
-  frame->pkt_len = shortest();
-  device.send(&frame, 1);
+  Stamp(value).put(frame.data, offsets());
+  frame.length = shortest();
+  port.send(&frame, 1);
 }
 
 template <class F>
-void FlowSetOf<F>::take(Device& device, rte_mbuf* frame) {
-  auto* data = rte_pktmbuf_mtod(frame, std::uint8_t*);
-  if (const std::uint8_t* inner = look_at(data, frame->data_len, *this)) {
+void FlowSetOf<F>::take(Port& port, const Frame& frame) {
+  if (const std::uint8_t* inner = look_at(frame.data, frame.length, *this)) {
     report_.bad_checksums += checksums_right(inner, *this) ? 0u : 1u;
-    serve(device, inner);
-    rte_pktmbuf_free(frame);
+    serve(port, inner);
     return;
   }
-  answer_or_free(device, frame);
+  answer_request(port, frame);
 }
 
 /// What a client or a backend does with a frame of a handshake.
 template <class F>
-void FlowSetOf<F>::serve(Device& device, const std::uint8_t* inner) {
+void FlowSetOf<F>::serve(Port& port, const std::uint8_t* inner) {
   const Note note = Note::load(inner + offsets().payload);
   const bool tcp = plan().shape.proto == core::kIpProtoTcp;
   if (note.flow >= plan().flows) {
@@ -169,14 +167,14 @@ void FlowSetOf<F>::serve(Device& device, const std::uint8_t* inner) {
     in_flight_ -= in_flight_ > 0 ? 1 : 0;
     set_open(note.flow);
     if (tcp) {
-      send_note(device, forward(note.flow), core::kTcpAck, confirm);
+      send_note(port, forward(note.flow), core::kTcpAck, confirm);
     }
   } else if (note.kind == Note::kFirst) {
     learn(note.flow, inner);
-    send_note(device, reply(note.flow), core::kTcpSyn | core::kTcpAck,
+    send_note(port, reply(note.flow), core::kTcpSyn | core::kTcpAck,
               {note.flow, Note::kAnswer});
   } else if (note.kind == Note::kAnswer && tcp) {
-    send_note(device, forward(note.flow), core::kTcpAck, confirm);
+    send_note(port, forward(note.flow), core::kTcpAck, confirm);
   } else if (note.kind == Note::kAnswer || (note.kind == Note::kConfirm && !plan().one_way)) {
     in_flight_ -= in_flight_ > 0 ? 1 : 0;
     set_open(note.flow);
@@ -251,15 +249,19 @@ const std::uint8_t* look_at(const std::uint8_t* frame, std::uint32_t length,
   return nullptr;
 }
 
-void answer_or_free(Device& device, rte_mbuf* frame) noexcept {
-  std::uint32_t length = frame->data_len;
-  if (!answer_neighbour(rte_pktmbuf_mtod(frame, std::uint8_t*), length, device.mac())) {
-    rte_pktmbuf_free(frame);
+void answer_request(Port& port, const Frame& frame) noexcept {
+  std::array<std::uint8_t, kLongestRequest> copy;
+  std::uint32_t length = frame.length;
+  Frame answer;
+  if (length > copy.size()) {
     return;
   }
-  frame->data_len = static_cast<std::uint16_t>(length);
-  frame->pkt_len = length;
-  device.send(&frame, 1);
+  std::memcpy(copy.data(), frame.data, length);
+  if (answer_neighbour(copy.data(), length, port.mac()) && port.reserve(&answer, 1) == 1) {
+    std::memcpy(answer.data, copy.data(), length);
+    answer.length = length;
+    port.send(&answer, 1);
+  }
 }
 
 bool checksums_right(const std::uint8_t* inner, const FlowSet& flows) noexcept {

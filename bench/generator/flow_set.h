@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "bench/generator/device.h"
 #include "bench/generator/frame.h"
+#include "bench/generator/port.h"
 #include "dataplane/core/sink.h"
 
 namespace sluice::bench {
@@ -59,7 +59,7 @@ class FlowSet {
   virtual ~FlowSet() = default;
 
   /// Opens every flow by a whole handshake, as clients and as backends.
-  [[nodiscard]] virtual OpenReport open(Device& device) = 0;
+  [[nodiscard]] virtual OpenReport open(Port& port) = 0;
   /// Frames of both directions of all flows; opened before, or plan.reflect.
   [[nodiscard]] virtual Images images() const = 0;
   /// The first packet of flow plan.flows + n, never seen before.
@@ -92,8 +92,8 @@ class FlowSet {
 [[nodiscard]] const std::uint8_t* look_at(const std::uint8_t* frame, std::uint32_t length,
                                           const FlowSet& flows) noexcept;
 
-/// Answers a neighbour request; what else came is freed.
-void answer_or_free(Device& device, rte_mbuf* frame) noexcept;
+/// Answers what came if it is a neighbour request.
+void answer_request(Port& port, const Frame& frame) noexcept;
 
 /// Both checksums of a frame that look_at() knew.
 [[nodiscard]] bool checksums_right(const std::uint8_t* inner, const FlowSet& flows) noexcept;

@@ -86,14 +86,14 @@ class Stamp {
 };
 
 /// Writes the headers of a frame of `length` bytes (without FCS) whose payload is all zero; the
-/// bytes up to offsets.payload + kStampBytes are written.
+/// bytes up to offsets.shortest() are written.
 template <class F>
 void write_headers(std::uint8_t* at, const FrameShape& shape, const typename F::Key& key,
                    std::uint8_t tcp_flags, std::uint32_t length) noexcept {
   constexpr bool kV4 = F::kFamily == core::Family::kIpv4;
   const FrameOffsets o = FrameOffsets::of(F::kFamily, shape.proto);
   const std::uint32_t l4_length = length - o.l4;
-  std::memset(at, 0, o.payload + kStampBytes);
+  std::memset(at, 0, o.shortest());
   shape.to.store(at);
   shape.from.store(at + 6);
   core::store_be16(at + 12, kV4 ? core::kEtherTypeIpv4 : core::kEtherTypeIpv6);

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "bench/generator/device.h"
 #include "bench/generator/flow_set.h"
 #include "bench/generator/histogram.h"
+#include "bench/generator/port.h"
 
 namespace sluice::bench {
 
@@ -39,7 +39,7 @@ struct LoadResult {
 class Load {
  public:
   /// All are borrowed and outlive the object.
-  Load(Device& device, const FlowSet& flows, Images& images);
+  Load(Port& port, const FlowSet& flows, Images& images);
 
   [[nodiscard]] LoadResult run(const LoadSpec& spec);
 
@@ -49,19 +49,20 @@ class Load {
   void pace_open(const LoadSpec& spec, std::uint64_t now);
   void pace_closed(const LoadSpec& spec, std::uint64_t now);
   void send(const LoadSpec& spec, std::uint16_t n, std::uint64_t now);
-  void write_images(rte_mbuf** frames, std::uint16_t n, const Stamp& stamp) noexcept;
-  void write_mixed(const LoadSpec& spec, rte_mbuf** frames, std::uint16_t n, const Stamp& stamp,
-                   Kind* kinds) noexcept;
+  void send_mixed(const LoadSpec& spec, std::uint16_t n, std::uint64_t now);
+  void refuse(const LoadSpec& spec) noexcept;
+  void write_images(Frame* frames, std::uint16_t n, const Stamp& stamp) noexcept;
+  void write_other(Frame& frame, Kind kind, const Stamp& stamp) noexcept;
   Kind choose(const LoadSpec& spec) noexcept;
   /// @return frames that came.
   std::uint32_t receive(std::uint64_t now);
   [[nodiscard]] bool is_plain(const std::uint8_t* frame) const noexcept;
-  void take_other(rte_mbuf* frame, std::uint64_t now);
+  void take_other(const Frame& frame, std::uint64_t now);
   void count(const std::uint8_t* inner, std::uint64_t now) noexcept;
   [[nodiscard]] std::uint64_t stamp_of(const std::uint8_t* inner) const noexcept;
   void drain();
 
-  Device& device_;
+  Port& port_;
   const FlowSet& flows_;
   Images& images_;
   FrameOffsets at_;
@@ -77,11 +78,10 @@ class Load {
   double fresh_credit_ = 0;
   double foreign_credit_ = 0;
   std::array<std::uint32_t, kLengths> lengths_{};
-  std::uint32_t sample_ = 0;
-  std::uint32_t every_ = 1;       ///< one of so many frames goes into the histogram
+  std::uint32_t until_checked_ = 1;  ///< frames until one has its checksums verified
+  std::uint32_t until_timed_ = 1;    ///< and until one goes into the histogram,
+  std::uint32_t timed_ = 1;          ///< which is one of so many
+  double hertz_;
 };
-
-/// Ticks of the time stamp counter in a second.
-[[nodiscard]] double ticks_per_second();
 
 }  // namespace sluice::bench

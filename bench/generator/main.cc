@@ -16,18 +16,25 @@
 #include <string>
 
 #include <poll.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <rte_cycles.h>
 
+#include "bench/clock.h"
 #include "bench/generator/capture_file.h"
+#include "bench/generator/device_port.h"
 #include "bench/generator/load.h"
+#include "bench/generator/memif_port.h"
 
 namespace sluice::bench {
 namespace {
 
 struct Options {
   DeviceOptions device;
+  std::string memif;
+  bool memif_server = false;
+  std::string mac = "02:00:00:00:00:09";
   FlowPlan plan;
   std::string to = "02:00:00:00:00:01";
   int family = 4;
@@ -68,26 +75,50 @@ bool read_numbers(std::istringstream& words, std::map<std::string, double>& valu
   return true;
 }
 
-bool wait_for_link(const Device& device, double seconds) {
-  const auto end = rte_rdtsc() + static_cast<std::uint64_t>(seconds * ticks_per_second());
-  while (!device.link_up() && rte_rdtsc() < end) {
-    rte_delay_us_sleep(1000);
+bool wait_for_link(Port& port, double seconds) {
+  const auto end = tsc() + static_cast<std::uint64_t>(seconds * ticks_per_second());
+  while (!port.link_up() && tsc() < end) {
+    ::usleep(1000);
   }
-  return device.link_up();
+  return port.link_up();
 }
 
-/// Commands on one device. Thread: main.
+core::Result<std::unique_ptr<Port>> open_memif(const Options& options) {
+  const auto mac = core::parse_mac(options.mac);
+  if (!mac) {
+    return tl::make_unexpected(core::Error{"generator: --mac is no MAC address"});
+  }
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  CPU_SET(options.device.core, &cpus);
+  if (::sched_setaffinity(0, sizeof cpus, &cpus) != 0) {
+    return tl::make_unexpected(core::Error{"generator: no such CPU"});
+  }
+  return MemifPort::open({options.memif, options.memif_server, *mac, options.device.hugepages,
+                          options.device.descriptors, options.device.frame});
+}
+
+core::Result<std::unique_ptr<Port>> open_port(const Options& options) {
+  if (!options.memif.empty()) {
+    return open_memif(options);
+  }
+  return Device::open(options.device).map([](std::unique_ptr<Device> device) {
+    return std::make_unique<DevicePort>(std::move(device));
+  });
+}
+
+/// Commands on one port. Thread: main.
 class Session {
  public:
-  Session(const Options& options, Device& device)
+  Session(const Options& options, Port& port)
       : options_(options),
-        device_(device),
+        port_(port),
         flows_(FlowSet::make(options.family == 4 ? core::Family::kIpv4 : core::Family::kIpv6,
                              options.plan)) {}
 
   /// @return exit status.
   int run() {
-    std::printf("{\"device\": \"%s\"}\n", core::to_string(device_.mac()).c_str());
+    std::printf("{\"device\": \"%s\"}\n", core::to_string(port_.mac()).c_str());
     std::fflush(stdout);
     for (std::string line; wait_for_command() && std::getline(std::cin, line);) {
       if (!carry_out(line)) {
@@ -124,18 +155,18 @@ class Session {
   }
 
   bool open() {
-    if (!wait_for_link(device_, options_.link_seconds)) {
+    if (!wait_for_link(port_, options_.link_seconds)) {
       std::fprintf(stderr, "generator: no link\n");
       return false;
     }
-    const std::uint64_t start = rte_rdtsc();
-    const OpenReport report = flows_->open(device_);
+    const std::uint64_t start = tsc();
+    const OpenReport report = flows_->open(port_);
     images_ = std::make_unique<Images>(flows_->images());
-    load_ = std::make_unique<Load>(device_, *flows_, *images_);
+    load_ = std::make_unique<Load>(port_, *flows_, *images_);
     std::printf("{\"opened\": %u, \"asked\": %u, \"bad_checksums\": %lu, "
                 "\"seconds\": %.3f}\n",
                 report.opened, report.asked, report.bad_checksums,
-                static_cast<double>(rte_rdtsc() - start) / ticks_per_second());
+                static_cast<double>(tsc() - start) / ticks_per_second());
     return true;
   }
 
@@ -157,30 +188,31 @@ class Session {
   /// Neighbours are answered between two commands too.
   bool wait_for_command() {
     pollfd input{0, POLLIN, 0};
-    rte_mbuf* frames[Device::kBurst];
+    Frame frames[Port::kBurst];
     while (std::cin.rdbuf()->in_avail() <= 0 && ::poll(&input, 1, 1) == 0) {
-      while (const std::uint16_t got = device_.receive(frames)) {
-        std::for_each(frames, frames + got, [&](rte_mbuf* f) { answer_or_free(device_, f); });
+      std::uint16_t got = 0;
+      while (port_.link_up() && (got = port_.receive(frames)) != 0) {
+        std::for_each(frames, frames + got,
+                      [this](const Frame& frame) { answer_request(port_, frame); });
+        port_.release();
       }
     }
     return true;
   }
 
   const Options& options_;
-  Device& device_;
+  Port& port_;
   std::unique_ptr<FlowSet> flows_;
   std::unique_ptr<Images> images_;
   std::unique_ptr<Load> load_;
 };
 
-}  // namespace
-}  // namespace sluice::bench
-
-int main(int argc, char** argv) {
-  using namespace sluice;
-  bench::Options options;
-  CLI::App app("Traffic generator of bench/run");
-  app.add_option("--vdev", options.device.vdev, "DPDK device")->required();
+void add_options(CLI::App& app, Options& options) {
+  auto* link = app.add_option_group("link")->require_option(1);
+  link->add_option("--vdev", options.device.vdev, "DPDK device");
+  link->add_option("--memif", options.memif, "socket of a memif, without DPDK");
+  app.add_flag("--memif-server", options.memif_server, "the peer is the client");
+  app.add_option("--mac", options.mac, "MAC address of this end of a memif");
   app.add_option("--core", options.device.core, "CPU");
   app.add_flag("--hugepages", options.device.hugepages);
   app.add_option("--memory-mib", options.device.memory_mib);
@@ -194,6 +226,16 @@ int main(int argc, char** argv) {
       ->delimiter(',');
   app.add_flag("--one-way", options.plan.one_way, "dr and ipip: no answers");
   app.add_flag("--reflect", options.plan.reflect, "nothing is translated, nothing to open");
+}
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) {
+  using namespace sluice;
+  bench::Options options;
+  CLI::App app("Traffic generator of bench/run");
+  bench::add_options(app, options);
   CLI11_PARSE(app, argc, argv);
   const auto to = core::parse_mac(options.to);
   if (!to) {
@@ -203,12 +245,12 @@ int main(int argc, char** argv) {
   for (const std::uint32_t length : options.plan.lengths) {
     options.device.frame = std::max(options.device.frame, length);
   }
-  auto device = bench::Device::open(options.device);
-  if (!device) {
-    std::fprintf(stderr, "%s\n", device.error().message.c_str());
+  auto port = bench::open_port(options);
+  if (!port) {
+    std::fprintf(stderr, "%s\n", port.error().message.c_str());
     return 1;
   }
-  options.plan.shape = {*to, (*device)->mac(),
+  options.plan.shape = {*to, (*port)->mac(),
                         options.proto == "tcp" ? core::kIpProtoTcp : core::kIpProtoUdp};
-  return bench::Session(options, **device).run();
+  return bench::Session(options, **port).run();
 }

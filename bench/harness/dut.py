@@ -36,23 +36,22 @@ def wait_for(what, condition, seconds, process=None, log=None):
 
 
 class Link:
-    """How generator and device under test are joined. kind: memif (the device under test copies in
-    both directions, the generator, where it has huge pages, does not), memif-zero-copy (the other
-    way round: the memory is the device's), vhost (the device under test is the back end, the
+    """How generator and device under test are joined. kind: memif (the memory is the generator's, the
+    device under test copies in both directions), memif-zero-copy (the memory is the device's, nobody
+    copies), vhost (the device under test is the back end, the
     generator a virtio-user port), veth (interfaces `dut` and `gen`)."""
 
     descriptors = 1024  # of each ring
 
-    def __init__(self, kind, folder, packet_driver="af_packet", hugepages=False):
+    def __init__(self, kind, folder, packet_driver="af_packet"):
         self.kind = kind
         self.driver = packet_driver
-        self.hugepages = hugepages
         self.socket = folder / "link.sock"
 
-    def _memif(self, role, mac, zero_copy):
+    def _memif(self, role, zero_copy):
         rsize = self.descriptors.bit_length() - 1
         return (f"net_memif0,role={role},socket={self.socket},socket-abstract=no,rsize={rsize},"
-                f"mac={mac}" + (",zero-copy=yes" if zero_copy else ""))
+                f"mac={MAC}" + (",zero-copy=yes" if zero_copy else ""))
 
     @property
     def generator_starts_first(self):
@@ -65,18 +64,23 @@ class Link:
 
     def dut_device(self):
         if self.kind == "memif":
-            return self._memif("server", MAC, False)
+            return self._memif("server", False)
         if self.kind == "memif-zero-copy":
-            return self._memif("client", MAC, True)
+            return self._memif("client", True)
         if self.kind == "vhost":
             return f"net_vhost0,iface={self.socket},queues=1"
         return f"{self.driver}:dut"
 
-    def generator_device(self):
+    def generator_options(self):
+        """Of our own generator, which speaks memif itself: a driver would be its limit."""
         if self.kind == "memif":
-            return self._memif("client", GENERATOR_MAC, self.hugepages)
+            return ["--memif", str(self.socket)]
         if self.kind == "memif-zero-copy":
-            return self._memif("server", GENERATOR_MAC, False)
+            return ["--memif", str(self.socket), "--memif-server"]
+        return ["--vdev", self.generator_device()]
+
+    def generator_device(self):
+        """Of a generator on DPDK."""
         if self.kind == "vhost":
             return (f"net_virtio_user0,path={self.socket},queues=1,"
                     f"queue_size={self.descriptors},mac={GENERATOR_MAC}")

@@ -24,9 +24,9 @@ class Embedded:
         self.polite = False
         self.log = folder / "generator.log"
         memory = 128 + dut.link.descriptors * 16 * 2560 // (1 << 20)
-        command = [str(pathlib.Path(binaries) / "sluice-generator"), "--vdev",
-                   dut.link.generator_device(), "--to", dut.link.mac, "--core", str(core),
-                   "--memory-mib", str(memory), "--descriptors", str(dut.link.descriptors), "--family", str(point["family"]),
+        command = [str(pathlib.Path(binaries) / "sluice-generator"), *dut.link.generator_options(),
+                   "--to", dut.link.mac, "--core", str(core), "--memory-mib", str(memory),
+                   "--descriptors", str(dut.link.descriptors), "--family", str(point["family"]),
                    "--proto", point["proto"], "--flows", str(point["flows"]), "--services",
                    str(point["services"]), "--lengths", ",".join(map(str, point["lengths"]))]
         command += ["--hugepages"] if hugepages else []

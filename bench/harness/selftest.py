@@ -1,12 +1,13 @@
 """Tests of the parts that compute: python3 -m harness.selftest, in bench/."""
 
 import json
+import pathlib
 import threading
 import unittest
 import urllib.request
 from unittest import mock
 
-from . import (cluster, in_process, kube_proxy, machine, matrix, measure, profile, pushing, report,
+from . import (cluster, dut, in_process, kube_proxy, machine, matrix, measure, profile, pushing, report,
                session, stateful, targets)
 
 
@@ -131,6 +132,15 @@ class Limit(unittest.TestCase):
 
     def test_is_not_the_device_when_its_bursts_are_not_full(self):
         self.assertFalse(self.proof(p50_us=90, full=50)["device"])
+
+
+class Links(unittest.TestCase):
+    def test_of_memif_are_spoken_by_our_generator_others_by_drivers(self):
+        for kind, word in (("memif", "--memif"), ("memif-zero-copy", "--memif-server"),
+                           ("vhost", "--vdev"), ("veth", "--vdev")):
+            options = dut.Link(kind, pathlib.Path("/run")).generator_options()
+            self.assertIn(word, options)
+            self.assertEqual("--memif-server" in options, kind == "memif-zero-copy")
 
 
 class Changes(unittest.TestCase):

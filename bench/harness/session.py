@@ -46,7 +46,7 @@ class Session:
         if kind == "veth":
             link = dut.Link("veth", folder, packet_driver=driver or "auto")
         else:
-            link = dut.Link(row["link"], folder, hugepages=self.pages.enough)
+            link = dut.Link(row["link"], folder)
         core, point, huge = self.dut_core, row["point"], self.pages.enough
         name = row["dut"]
         if name == "sluiced":

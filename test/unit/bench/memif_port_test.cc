@@ -1,0 +1,157 @@
+// Both ends of a memif as the generator has them, against each other.
+
+#include "bench/generator/memif_port.h"
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace sluice::bench {
+namespace {
+
+constexpr std::uint16_t kSlots = 128;
+
+class MemifPortTest : public testing::Test {
+ protected:
+  MemifPortTest() {
+    options_.socket = testing::TempDir() + "memif-" + std::to_string(getpid());
+    options_.descriptors = kSlots;
+    options_.frame = 1514;
+  }
+  ~MemifPortTest() override { unlink(options_.socket.c_str()); }
+
+  void listen() {
+    MemifOptions options = options_;
+    options.server = true;
+    auto server = MemifPort::open(options);
+    ASSERT_TRUE(server) << server.error().message;
+    server_ = std::move(*server);
+  }
+  void connect() {
+    std::atomic<bool> done = false;
+    std::thread other([this, &done] {
+      if (auto client = MemifPort::open(options_)) {
+        client_ = std::move(*client);
+      }
+      done = true;
+    });
+    while (!server_->link_up() && !done) {
+      std::this_thread::yield();
+    }
+    other.join();
+    ASSERT_TRUE(client_ != nullptr && client_->link_up());
+  }
+
+  /// @return how many of n frames were sent; each begins with a number of its own.
+  static std::uint16_t send(Port& port, std::uint16_t n, std::uint32_t& number,
+                            std::uint32_t length = 60) {
+    Frame frames[Port::kBurst];
+    n = port.reserve(frames, n);
+    for (std::uint16_t i = 0; i < n; ++i) {
+      std::memcpy(frames[i].data, &number, sizeof number);
+      frames[i].length = length;
+      ++number;
+    }
+    return port.send(frames, n);
+  }
+  /// @return how many frames came, which must have the numbers expected.
+  static std::uint16_t receive(Port& port, std::uint32_t& expected, std::uint32_t length = 60) {
+    Frame frames[Port::kBurst];
+    const std::uint16_t got = port.receive(frames);
+    for (std::uint16_t i = 0; i < got; ++i, ++expected) {
+      std::uint32_t number = 0;
+      std::memcpy(&number, frames[i].data, sizeof number);
+      EXPECT_EQ(number, expected);
+      EXPECT_EQ(frames[i].length, length);
+    }
+    port.release();
+    return got;
+  }
+
+  MemifOptions options_;
+  std::unique_ptr<MemifPort> server_;
+  std::unique_ptr<MemifPort> client_;
+};
+
+TEST_F(MemifPortTest, CarriesFramesBothWaysInTheirOrderForLongerThanItsCountersLast) {
+  listen();
+  connect();
+
+  std::uint32_t sent[2] = {}, seen[2] = {};
+  while (seen[1] < 70'000) {  // they have 16 bits
+    ASSERT_EQ(send(*client_, 60, sent[0]), 60);
+    ASSERT_EQ(send(*server_, 60, sent[1]), 60);
+    ASSERT_EQ(receive(*server_, seen[0]), 60);
+    ASSERT_EQ(receive(*client_, seen[1]), 60);
+  }
+}
+
+TEST_F(MemifPortTest, HasRoomForARingOfFramesUntilThePeerTakesThem) {
+  listen();
+  connect();
+
+  for (const auto& [from, to] : {std::pair<Port*, Port*>{client_.get(), server_.get()},
+                                 std::pair<Port*, Port*>{server_.get(), client_.get()}}) {
+    std::uint32_t sent = 0, seen = 0;
+    while (send(*from, 50, sent) == 50) {
+    }
+    EXPECT_EQ(sent, kSlots);
+    EXPECT_EQ(send(*from, 1, sent), 0);
+    EXPECT_EQ(receive(*to, seen), Port::kBurst);
+    EXPECT_EQ(send(*from, 64, sent), Port::kBurst);
+  }
+}
+
+TEST_F(MemifPortTest, TellsTheLengthOfEachFrame) {
+  listen();
+  connect();
+
+  std::uint32_t sent = 0, seen = 0;
+  for (const std::uint32_t length : {60u, 1514u, 60u, 90u}) {
+    for (std::uint16_t i = 0; i < 2; ++i) {
+      ASSERT_EQ(send(*client_, 64, sent, length), 64);
+      ASSERT_EQ(receive(*server_, seen, length), 64);
+    }
+  }
+}
+
+TEST_F(MemifPortTest, ClearsWhatAPeersBufferHeld) {
+  listen();
+  connect();
+
+  for (Port* port : {static_cast<Port*>(client_.get()), static_cast<Port*>(server_.get())}) {
+    Frame frame;
+    ASSERT_EQ(port->reserve(&frame, 1), 1);
+    frame.data[100] = port == server_.get() ? 1 : 0;
+    frame.length = 128;
+    port->clear_from(frame, 64);
+    EXPECT_EQ(frame.data[100], 0);
+  }
+}
+
+TEST_F(MemifPortTest, IsDownUntilAClientComesAndOneThatGoesAtOnceIsNone) {
+  listen();
+  EXPECT_FALSE(server_->link_up());
+  Frame frame;
+  EXPECT_EQ(server_->reserve(&frame, 1), 0);
+  EXPECT_EQ(server_->receive(&frame), 0);
+
+  {
+    auto gone = MemifChannel::connect(options_.socket);
+    ASSERT_TRUE(gone);
+  }
+  EXPECT_FALSE(server_->link_up());
+  connect();
+}
+
+TEST_F(MemifPortTest, WithoutAServerIsAnError) {
+  EXPECT_FALSE(MemifPort::open(options_));
+}
+
+}  // namespace
+}  // namespace sluice::bench
