@@ -65,14 +65,15 @@ class Embedded:
     def load(self, seconds, **settings):
         """rate= (frames a second) or window= (frames in flight); fresh=, foreign= shares."""
         words = " ".join(f"{key}={value}" for key, value in settings.items() if value)
-        tids = [] if self.polite else [self.process.pid]
-        with machine.Realtime([*tids, *self.dut.pollers()], seconds) if self.realtime \
-                else contextlib.nullcontext():
+        own, pollers = [self.process.pid], self.dut.pollers()
+        with machine.Realtime([*([] if self.polite else own), *pollers], seconds) \
+                if self.realtime else contextlib.nullcontext():
             began = time.monotonic()
-            with machine.Stolen(device=self.dut.core, generator=self.core) as stolen:
+            with machine.Stolen(device=self.dut.core, generator=self.core) as stolen, \
+                    machine.Waited(device=pollers, generator=own) as waited:
                 result = self._ask(f"load seconds={seconds} {words}")
             result["window"] = began, time.monotonic()
-            result["steal"] = stolen.ticks
+            result["steal"], result["waited"] = stolen.ticks, waited.seconds
         if result["bad_checksums"]:
             raise GeneratorError(f"checksums of returned frames are wrong: {result}")
         if result["received"] > result["offered"] + settings.get("window", 0):

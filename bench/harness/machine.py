@@ -85,6 +85,30 @@ class Stolen:
                       for name, cpu in self.cpus.items()}
 
 
+class Waited:
+    """How long each of the threads was ready to run and another had its CPU within a context;
+    .seconds, by name, after it. name=threads; one that has ended counts as never."""
+
+    def __init__(self, **tids):
+        self.tids, self.seconds = tids, {}
+
+    def __enter__(self):
+        self._before = {name: self._of(tids) for name, tids in self.tids.items()}
+        return self
+
+    def __exit__(self, *_):
+        self.seconds = {name: max(0, self._of(tids) - self._before[name])
+                        for name, tids in self.tids.items()}
+
+    @staticmethod
+    def _of(tids):
+        total = 0
+        for tid in tids:
+            with contextlib.suppress(OSError):  # it has ended
+                total += int(pathlib.Path(f"/proc/{tid}/schedstat").read_text().split()[1])
+        return total / 1e9
+
+
 def threads(pid, *names):
     """Threads of a process whose name begins with one of these."""
     found = []

@@ -9,6 +9,9 @@ FULL = 0.95        # and hardly a receive burst of it is not full
 LOSSES = {"ndr": 0.0, "pdr": 0.005}  # RFC 2544 throughput, and the usual partial-drop rate
 TRIALS = 5         # of one rate, at most
 EXCEED = 0.5       # share of them that may lose more than that
+LATENCY = (0.2, 5) # seconds and number of the undisturbed windows of a latency
+REPEATS = 2        # in so many times as many windows at most
+AWAY = 0.005       # share of a window; twice that decides its p99
 
 
 def spread(values):
@@ -127,16 +130,51 @@ def search(generator, most_mpps, trial=0.1, steps=8, names=("ndr", "pdr"), settl
             "spoilt": sum(loss > allowed for losses in held for loss in losses)}
 
 
+def _is_disturbed(result, least_held):
+    """Whether a CPU of ours was taken away in a window: by another guest, by another program, or,
+    for longer than in the quietest window, by whoever held the generator up."""
+    waited = max(result.get("waited", {}).values(), default=0) / result["seconds"]
+    held = (result.get("held") or 0) - least_held
+    return any(result.get("steal", {}).values()) or max(waited, held) > AWAY
+
+
+def _are_disturbed(results):
+    least = min(r.get("held") or 0 for r in results)
+    return [_is_disturbed(r, least) for r in results]
+
+
 def latency(generator, rate_mpps, seconds, windows):
-    """Percentiles in microseconds at a rate, the median of the windows for each."""
-    seen = [generator.load(seconds, rate=int(rate_mpps * 1e6)) for _ in range(windows)]
+    """Percentiles in microseconds at a rate, for each the median of the windows that nobody
+    disturbed: one that was is repeated, for twice as many windows at most. Where those hardly leave
+    one of two, the median is that of all. All are kept; range: the least and the most p99 of all."""
+    seen = []
+    while len(seen) < windows or (len(seen) < REPEATS * windows
+                                  and _are_disturbed(seen).count(False) < windows):
+        seen.append(generator.load(seconds, rate=int(rate_mpps * 1e6)))
     if not all(result["received"] for result in seen):
         raise RuntimeError(f"nothing came back: {seen}")
     if "latency_us" not in seen[0]:
         raise RuntimeError("this generator takes no times")
-    return {**{key: statistics.median(r["latency_us"][key] for r in seen)
+    spoilt = _are_disturbed(seen)
+    quiet = [r for r, bad in zip(seen, spoilt) if not bad]
+    told = quiet if 2 * len(quiet) > windows else seen
+    p99 = [r["latency_us"]["p99"] for r in seen]
+    return {**{key: statistics.median(r["latency_us"][key] for r in told)
                for key in seen[0]["latency_us"]},
-            "windows": [r["latency_us"] for r in seen], "host": disturbed(seen)}
+            "windows": [{**r["latency_us"], "disturbed": bad} for r, bad in zip(seen, spoilt)],
+            "quiet": len(quiet), "told": len(told), "range": [min(p99), max(p99)],
+            "host": disturbed(seen)}
+
+
+def latency_text(found):
+    """p99, its range, and how many windows it is of."""
+    low, high = found["range"]
+    count, quiet = len(found["windows"]), found["quiet"]
+    text = f"{found['p99']:.0f} us ({low:.0f} to {high:.0f} in {count} windows"
+    if quiet < count:
+        text += f", {count - quiet} of them disturbed by the host"
+        text += "" if found["told"] < count else " and not left out"
+    return text + ")"
 
 
 def _goodput(device, generator, seconds, load):

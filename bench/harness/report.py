@@ -3,7 +3,7 @@
 import json
 import re
 
-from . import machine, matrix, plots, targets
+from . import machine, matrix, measure, plots, targets
 
 
 def _rate(row):
@@ -35,8 +35,8 @@ def _remarks(row):
         words.append(f"NDR {s['ndr']:.2f}, PDR {s['pdr']:.2f} Mpps ({s['spoilt']} of "
                      f"{s['held_trials']} trials spoilt)")
     if "latency" in row:
-        words.append("p99 " + " ".join(f"{share} %: {p['p99']:.0f} us"
-                                       for share, p in row["latency"].items()))
+        words.append("p99 " + ", ".join(f"{share} %: {measure.latency_text(found)}"
+                                        for share, found in row["latency"].items()))
     if "new_flows" in row:
         words.append(f"{row['new_flows']['flows_millions']:.2f} million new flows/s")
     for name, found in row.get("pushes", {}).items():

@@ -86,32 +86,64 @@ class Search(unittest.TestCase):
 
 
 class Latency(unittest.TestCase):
+    @staticmethod
+    def window(p99, steal=0, waited=0.0, held=0.01):
+        return {"seconds": 1, "received": 1, "latency_us": {"p50": p99 / 2, "p99": p99},
+                "steal": {"device": steal, "generator": 0}, "held": held,
+                "waited": {"device": waited, "generator": 0}}
+
+    @staticmethod
+    def of(*windows, count=3):
+        return measure.latency(mock.Mock(load=mock.Mock(side_effect=windows)), 1, 1, count)
+
     def test_of_a_device_that_loses_everything_is_an_error(self):
         with self.assertRaises(RuntimeError):
             measure.latency(FakeGenerator(0), 1, 1, 1)
 
+    def test_is_the_median_window_where_nobody_disturbed_any(self):
+        found = self.of(self.window(7), self.window(30), self.window(9))
+        self.assertEqual((found["p99"], found["p50"]), (9, 4.5))
+        self.assertEqual(measure.latency_text(found), "9 us (7 to 30 in 3 windows)")
+
+    def test_repeats_a_window_that_was_disturbed_and_keeps_and_tells_it(self):
+        for sign in ({"steal": 2}, {"waited": 0.02}, {"held": 0.03}):
+            bad = self.window(2000, **sign)
+            found = self.of(self.window(7), bad, self.window(9), bad, self.window(8))
+            self.assertEqual(found["p99"], 8)
+            self.assertEqual([w["disturbed"] for w in found["windows"]],
+                             [False, True, False, True, False])
+            self.assertEqual(found["host"]["steal"][1], sign.get("steal", 0))
+            self.assertEqual(measure.latency_text(found), "8 us (7 to 2000 in 5 windows, 2 of them "
+                                                          "disturbed by the host)")
+
+    def test_that_was_disturbed_all_the_time_is_that_of_all_windows_and_says_so(self):
+        bad = [self.window(p99, steal=1) for p99 in (100, 200, 300, 400, 500)]
+        found = self.of(*bad, self.window(7))
+        self.assertEqual((found["p99"], found["quiet"]), (250, 1))
+        self.assertIn("5 of them disturbed by the host and not left out",
+                      measure.latency_text(found))
 
     def test_is_told_beside_that_of_devices_that_do_less(self):
         result = result_with(1)
-        found = {"p99": 30, "host": {"held": [0.01, 0.03, 0.02]}}
         shares = ("10", "50", "90")
-        result["rows"][0]["latency"] = dict.fromkeys(shares, found)
-        result["rows"].append({**matrix.row("probe", "probe"), "oversubscribed": False,
-                               "latency": dict.fromkeys(shares, {"p99": 28})})
+        for row, held, p99 in ((result["rows"][0], (0.01, 0.03, 0.02), 30),
+                               ({**matrix.row("probe", "probe"), "oversubscribed": False}, (0, 0, 0),
+                                28)):
+            found = {**self.of(*[self.window(p99)] * 3), "host": {"held": held}}
+            row["latency"] = dict.fromkeys(shares, found)
+            result["rows"] += [row] if row["name"] == "probe" else []
         [target] = [t for t in targets.reached(result) if t["name"] == "latency_p99_us_at_10"]
         self.assertEqual(target["measured"], 30)
-        self.assertIn("at the same rate probe 28 us", target["proof"])
-        self.assertIn("away for 2.0%", target["proof"])
+        for words in ("at the same rate probe 28 us", "away for 2.0%", "30 us (30 to 30"):
+            self.assertIn(words, target["proof"])
 
-    def test_of_a_window_the_host_disturbed_is_told_and_kept(self):
-        quiet = {"received": 1, "latency_us": {"p50": 5}, "steal": {"device": 0, "generator": 0},
-                 "held": 0}
-        disturbed = {**quiet, "latency_us": {"p50": 500}, "steal": {"device": 3, "generator": 1}}
-        generator = mock.Mock(load=mock.Mock(side_effect=[quiet, disturbed, quiet]))
-        found = measure.latency(generator, 1, 1, 3)
-        self.assertEqual(found["p50"], 5)
-        self.assertEqual([w["p50"] for w in found["windows"]], [5, 500, 5])
-        self.assertEqual(found["host"]["steal"], [0, 4, 0])
+
+class Waited(unittest.TestCase):
+    def test_is_no_time_of_threads_that_do_not_run_or_have_ended(self):
+        with machine.Waited(device=[threading.get_native_id()], generator=[1 << 30]) as waited:
+            pass
+        self.assertEqual(waited.seconds["generator"], 0)
+        self.assertGreaterEqual(waited.seconds["device"], 0)
 
 
 class Limit(unittest.TestCase):

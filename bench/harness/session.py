@@ -150,9 +150,10 @@ class Session:
         ndr = row["search"]["ndr"] if "search" in row else self.ndr.get(row["pair"], 0)
         if ndr <= 0:  # a frame was lost at every rate: a part of nothing
             return
+        seconds, windows = measure.LATENCY
         row["latency"] = {
-            share: measure.latency(generator, ndr * int(share) / 100, self.seconds,
-                                   min(3, self.windows))
+            share: measure.latency(generator, ndr * int(share) / 100, min(seconds, self.seconds),
+                                   min(windows, self.windows))
             for share in ("10", "50", "90")}
 
     def _creation(self, row, device, generator):

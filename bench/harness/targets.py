@@ -3,6 +3,8 @@
 import contextlib
 import statistics
 
+from . import measure
+
 # name: (wanted, goal, whether more is better, the command that measures it apart from bench/run)
 _PIPELINE = "bench/pipeline --modes --new-flow-seconds 60"
 _START = "sluice-bench-start --connections 16000000 --hugepages"
@@ -103,7 +105,8 @@ def _best_pair(rows, name):
 def _latency(rows, name, isolated):
     share = name.rsplit("_", 1)[1]
     percentiles = _row(rows, "base", "latency")["latency"][share]
-    proof = ["isolated core" if isolated else "core not isolated"]
+    proof = [measure.latency_text(percentiles),
+             "isolated core" if isolated else "core not isolated"]
     floors = []
     for peer in LATENCY_FLOORS:
         with contextlib.suppress(Missing):
