@@ -24,15 +24,15 @@ class DutError(RuntimeError):
     """The device under test did not do what it should; the text ends with its log."""
 
 
-def wait_for(what, condition, seconds, process=None, log=None):
-    """Polls twenty times a second; a start-up is no measurement."""
+def wait_for(what, condition, seconds, process=None, log=None, every=0.05):
+    """Polls; a start-up is no measurement."""
     deadline = time.monotonic() + seconds
     while not condition():
         ended = process is not None and process.poll() is not None
         if ended or time.monotonic() > deadline:
             tail = log.read_text(errors="replace")[-1500:] if log and log.exists() else ""
             raise DutError(f"{what}: " + ("it ended" if ended else "not in time") + "\n" + tail)
-        time.sleep(0.05)
+        time.sleep(every)
 
 
 class Link:
@@ -382,6 +382,12 @@ class Kernel(Dut):
 
     ready = Sluiced.ready
     ctl = Sluiced.ctl
+
+    def change(self, slices):
+        """Puts EndpointSlices in the place of those of their names."""
+        path = self.folder / "change.json"
+        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": slices}))
+        self.ctl("apply", "-f", str(path))
 
     def counters(self):
         """Frames the CPU of the device under test took and had no room for."""

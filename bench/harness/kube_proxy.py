@@ -1,37 +1,23 @@
 """kube-proxy as the device under test, where KUBE_PROXY names its binary.
 
-It takes Services from an API server and from nothing else. So there is one here that knows no more
-than it asks for: lists of what the row has, and watches in which nothing happens. It runs as a
-process of its own in the namespace of the device:
-
-    python3 -m harness.kube_proxy CLUSTER.json      prints its port
+It takes Services from an API server and from nothing else: kube_api.py, a process of its own in the
+namespace of the device.
 """
 
-import http.server
 import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
-import time
-import urllib.parse
 
-from . import cluster, dut
+from . import cluster, dut, syncing
 
 NODE = "bench"
-# path: (kind of the list, of its items)
-RESOURCES = {"/api/v1/services": ("ServiceList", "v1", "Service"),
-             "/api/v1/nodes": ("NodeList", "v1", "Node"),
-             "/apis/discovery.k8s.io/v1/endpointslices":
-                 ("EndpointSliceList", "discovery.k8s.io/v1", "EndpointSlice"),
-             "/apis/networking.k8s.io/v1/servicecidrs":
-                 ("ServiceCIDRList", "networking.k8s.io/v1", "ServiceCIDR")}
-VERSION = "1"  # of every resource: none ever changes
 SECONDS = 120  # in which all rules must be there
 # What shows the address of the last Service when its rules are there; IPVS needs it on a device.
-SHOW = {"nftables": ("nft", "list", "ruleset"), "iptables": ("iptables-save",),
-        "ipvs": ("ip", "address")}
+SHOW = {"nftables": ("nft", "list", "map", "{family}", "kube-proxy", "service-ips"),
+        "iptables": ("{iptables}-save", "-t", "nat"), "ipvs": ("ip", "address")}
 
 
 def found():
@@ -40,116 +26,97 @@ def found():
 
 
 def missing(mode):
-    """Why there is no such row, or None."""
+    """Why there is no such row, or None. mode: as in its configuration, or iptables-VARIANT."""
     if not found():
         return "kube-proxy is not found (KUBE_PROXY names its binary)"
     if mode == "ipvs" and not pathlib.Path("/proc/net/ip_vs").exists():
         return "this kernel has no IPVS, or its module is not loaded"
+    variant = mode.partition("-")[2]
+    if variant and not shutil.which(f"xtables-{variant}-multi"):
+        return f"iptables has no variant {variant} here"
     return None
 
 
-def answer(objects, target):
-    """(status, body as an object, whether it is a watch) of GET target."""
-    url = urllib.parse.urlsplit(target)
-    asked = urllib.parse.parse_qs(url.query)
-    if url.path not in RESOURCES:
-        name = url.path.rsplit("/", 1)[-1]
-        node = [o for o in objects if o["kind"] == "Node" and o["metadata"]["name"] == name]
-        if url.path.startswith("/api/v1/nodes/") and node:
-            return 200, node[0], False
-        return 404, _status(404, "NotFound"), False
-    if asked.get("sendInitialEvents") == ["true"]:  # then the client lists
-        return 422, _status(422, "Invalid"), False
-    if asked.get("watch", ["false"])[0] in ("true", "1"):
-        return 200, None, True
-    kind, version, item = RESOURCES[url.path]
-    return 200, {"kind": kind, "apiVersion": version, "metadata": {"resourceVersion": VERSION},
-                 "items": [o for o in objects if o["kind"] == item]}, False
-
-
-def _status(code, reason):
-    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
-            "reason": reason}
-
-
-def objects_of(path):
-    """What a cluster file has and the node, each with a version and a UID."""
-    node = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": NODE}, "spec": {},
-            "status": {"addresses": [{"type": "InternalIP",
-                                      "address": dut.LINK[4][0].split("/")[0]}]}}
-    objects = json.loads(pathlib.Path(path).read_text())["items"] + [node]
-    for number, each in enumerate(objects):
-        each["metadata"].update(resourceVersion=VERSION, uid=f"u{number}")
-    return objects
-
-
-def server_of(objects):
-    """A server on a free port of loopback."""
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self):
-            status, body, watch = answer(objects, self.path)
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            if watch:
-                self.send_header("Transfer-Encoding", "chunked")
-                self.end_headers()
-                while True:  # until the client or we end
-                    time.sleep(3600)
-            text = json.dumps(body).encode()
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def do_POST(self):  # events: nobody reads them
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            self.send_response(404)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    return server
+def write_cluster(path, point):
+    """The cluster file of a row, with the node it runs on. In mode nat the client's address stays:
+    that takes traffic policy Local, and endpoints of this node."""
+    p = point
+    cluster.write(path, p["services"], p["backends"], p["family"], p["proto"], "", "")
+    objects = json.loads(path.read_text())
+    local = point["mode"] == "nat"
+    for each in objects["items"]:
+        if each["kind"] == "Service" and local:
+            each["spec"]["externalTrafficPolicy"] = "Local"
+        for endpoint in each.get("endpoints", []) if local else []:
+            endpoint["nodeName"] = NODE
+    objects["items"].append({
+        "kind": "Node", "apiVersion": "v1", "metadata": {"name": NODE}, "spec": {},
+        "status": {"addresses": [{"type": "InternalIP",
+                                  "address": dut.LINK[point["family"]][0].split("/")[0]}]}})
+    path.write_text(json.dumps(objects))
 
 
 class KubeProxy(dut.Kernel):
     """kube-proxy's rules in the place of ours."""
 
     def __init__(self, link, folder, core, point, binaries, mode):
-        super().__init__(link, folder, core, point, binaries, mode)
-        self.name = f"kube-proxy {mode}"
+        mode, _, variant = mode.partition("-")
+        super().__init__(link, folder, core, point, binaries, mode, variant or None)
+        self.name = " ".join(["kube-proxy", mode, *([variant] if variant else [])])
         self.api = None
 
     def start(self):
-        p = self.point
         objects = self.folder / "cluster.json"
-        cluster.write(objects, p["services"], p["backends"], p["family"], p["proto"], p["mode"], "")
+        write_cluster(objects, self.point)
         self.api = subprocess.Popen(
-            self.space.command(sys.executable, "-m", "harness.kube_proxy", str(objects)),
-            cwd=dut.ROOT / "bench", stdout=subprocess.PIPE, text=True)
-        port = self.api.stdout.readline().strip()
+            self.space.command(sys.executable, "-m", "harness.kube_api", str(objects)),
+            cwd=dut.ROOT / "bench", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         access = self.folder / "kubeconfig"
-        access.write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "users": [{"name": "u", "user": {}}]}))
+        access.write_text(json.dumps(_access(self.api.stdout.readline().strip())))
         config = self.folder / "kube-proxy.yaml"
-        config.write_text(json.dumps({
-            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
-            "mode": self.mode, "hostnameOverride": NODE,
-            "clientConnection": {"kubeconfig": str(access), "contentType": "application/json"},
-            "conntrack": {"maxPerCore": 0, "min": 0}}))
-        self.spawn([found(), "--config", str(config)])
+        config.write_text(json.dumps(self._config(access)))
+        self.spawn(["env", f"PATH={self._programs()}", f"XTABLES_LOCKFILE={self.folder}/lock",
+                    found(), "--config", str(config)])
+
+    def _config(self, access):
+        at_once = {"minSyncPeriod": "1ms"}  # 0 is a second; ours is told 0
+        return {"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
+                "mode": self.mode, "hostnameOverride": NODE, "nftables": at_once,
+                "iptables": at_once, "ipvs": at_once,
+                "clientConnection": {"kubeconfig": str(access), "contentType": "application/json",
+                                     "acceptContentTypes": "application/json"},
+                "conntrack": {"maxPerCore": 0, "min": 0, "tcpBeLiberal": True}}
+
+    def _programs(self):
+        """A PATH by which `iptables` is of the variant wanted."""
+        if not self.variant:
+            return os.environ["PATH"]
+        folder = self.folder / "programs"
+        folder.mkdir()
+        for name in (f"ip{six}tables{what}" for six in ("", "6")
+                     for what in ("", "-save", "-restore")):
+            (folder / name).symlink_to(shutil.which(f"xtables-{self.variant}-multi"))
+        return f"{folder}:{os.environ['PATH']}"
 
     def ready(self):
-        last = cluster.numbered(cluster.VIPS, self.point["services"], self.point["family"])
-        dut.wait_for("kube-proxy writes no rules", lambda: last in self.space.run(
-            *SHOW[self.mode]).stdout, SECONDS, self.process, self.log)
+        dut.wait_for("kube-proxy has not synced", lambda: syncing.of(self).full.count, SECONDS,
+                     self.process, self.log, every=0.5)
+        family = self.point["family"]
+        own = {"family": "ip" if family == 4 else "ip6", "iptables":
+               f"ip{'' if family == 4 else '6'}tables{'-' + self.variant if self.variant else ''}"}
+        show = [word.format(**own) for word in SHOW[self.mode]]
+        last = cluster.numbered(cluster.VIPS, self.point["services"], family)
+        if last not in self.space.run(*show).stdout:
+            raise dut.DutError(f"kube-proxy wrote no rule for {last}\n" +
+                               self.log.read_text()[-1500:])
+
+    def change(self, slices):
+        """Puts EndpointSlices in the place of those of their names."""
+        for each in slices:
+            for endpoint in each["endpoints"] if self.point["mode"] == "nat" else []:
+                endpoint["nodeName"] = NODE
+            self.api.stdin.write(json.dumps(each) + "\n")
+        self.api.stdin.flush()
 
     def __exit__(self, *exception):
         if self.api:
@@ -158,7 +125,8 @@ class KubeProxy(dut.Kernel):
         return super().__exit__(*exception)
 
 
-if __name__ == "__main__":
-    with server_of(objects_of(sys.argv[1])) as serving:
-        print(serving.server_address[1], flush=True)
-        serving.serve_forever()
+def _access(port):
+    return {"apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "users": [{"name": "u", "user": {}}]}

@@ -6,6 +6,9 @@ BASE = {"family": 4, "proto": "tcp", "flows": 64_000, "services": 1_000, "backen
         "workers": 1, "pushed": False}
 IMIX = [60] * 7 + [566] * 4 + [1514]  # 64, 570 and 1518 bytes on a wire
 FULL = [1514]
+IPTABLES = ("iptables-legacy", "iptables-nft")
+KERNEL_MODES = ("nftables", *IPTABLES)
+BESIDE = (("", "kernel"), ("kube-proxy-", "kube-proxy"))  # (in a row's name, device)
 VHOST = (("", "sluiced"), ("-macswap", "testpmd-macswap"), ("-io", "testpmd-io"))
 
 
@@ -91,13 +94,21 @@ def full():
     rows += [row("foreign", foreign=0.1, measures=("throughput", "foreign")),
              row("workers-2", workers=2)]
     small = {"flows": 1_000, "services": 10, "scheduler": "random"}
-    rows += [row(f"veth-iptables-{variant}", f"kernel-iptables-{variant}", "veth", **small)
-             for variant in ("legacy", "nft")]
+    rows += [row(f"veth-{mode}", f"kernel-{mode}", "veth", **small) for mode in IPTABLES]
     rows += [row(f"veth-kube-proxy-{mode}", f"kube-proxy-{mode}", "veth", **small)
-             for mode in ("nftables", "iptables", "ipvs")]
+             for mode in (*KERNEL_MODES, "ipvs")]
+    rows += [row(f"veth-{who}nftables-fullnat", f"{dut}-nftables", "veth", mode="fullnat", **small)
+             for who, dut in BESIDE]
     rows += [row("veth-nftables-64k", "kernel-nftables", "veth", scheduler="random"),
              row("veth-af_packet", link="veth-af_packet", **small)]
-    return rows
+    return rows + syncs("1k", 1_000, KERNEL_MODES) + syncs("10k", 10_000, KERNEL_MODES[:2])
+
+
+def syncs(name, services, modes):
+    """Of a whole cluster and of one endpoint, by kernel modes of ours and of kube-proxy. The nft
+    variant of iptables takes minutes for 10,000 Services."""
+    return [row(f"sync-{who}{mode}-{name}", f"{dut}-{mode}", "veth", ("sync",), flows=1_000,
+                services=services, scheduler="random") for mode in modes for who, dut in BESIDE]
 
 
 def smoke():

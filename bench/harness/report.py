@@ -39,6 +39,11 @@ def _remarks(row):
                                         for share, found in row["latency"].items()))
     if "new_flows" in row:
         words.append(f"{row['new_flows']['flows_millions']:.2f} million new flows/s")
+    if "sync" in row:
+        s = row["sync"]
+        words.append(f"full sync {s['full_ms']:.0f} ms, CPU until ready "
+                     f"{s['ready_cpu_ms']:.0f} ms; one endpoint in force in {s['change_ms']:.1f} ms (sync "
+                     f"{s['change_sync_ms']:.2f} ms, CPU {s['change_cpu_ms']:.1f} ms)")
     for name, found in row.get("pushes", {}).items():
         words.append(f"{name.replace('_', ' ')}: goodput x{found['ratio']['goodput']:.4f}, without "
                      f"what the generator had no time to take x{found['ratio']['taken']:.4f}, "

@@ -1,14 +1,13 @@
 """Tests of the parts that compute: python3 -m harness.selftest, in bench/."""
 
-import json
 import pathlib
 import threading
 import unittest
-import urllib.request
 from unittest import mock
 
-from . import (cluster, dut, in_process, kube_proxy, machine, matrix, measure, profile, pushing, report,
-               session, stateful, targets)
+from . import (cluster, dut, in_process, machine, matrix, measure, profile, pushing, report, session,
+               stateful, targets)
+from .kube_proxy_selftest import KubeProxy  # noqa: F401  (its tests are of this run)
 
 
 class FakeGenerator:
@@ -453,36 +452,6 @@ class Connections(unittest.TestCase):
 
     def test_without_an_error_have_none(self):
         self.assertEqual(stateful.errors_of("Requests/sec:  41421.15\n"), {})
-
-
-class KubeProxy(unittest.TestCase):
-    OBJECTS = [{"kind": "Service", "metadata": {"name": "s0"}},
-               {"kind": "Node", "metadata": {"name": "bench"}}]
-
-    def test_is_given_lists_nodes_and_watches_in_which_nothing_happens(self):
-        services = "/api/v1/services"
-        status, body, watch = kube_proxy.answer(self.OBJECTS, services + "?limit=500")
-        self.assertEqual((status, body["kind"], len(body["items"]), watch),
-                         (200, "ServiceList", 1, False))
-        self.assertEqual(kube_proxy.answer(self.OBJECTS, services + "?watch=true"),
-                         (200, None, True))
-        self.assertEqual(kube_proxy.answer(self.OBJECTS, "/api/v1/nodes/bench")[1],
-                         self.OBJECTS[1])
-        for target, code in (("/api/v1/nodes/other", 404), ("/api/v1/pods", 404),
-                             (services + "?watch=1&sendInitialEvents=true", 422)):
-            self.assertEqual(kube_proxy.answer(self.OBJECTS, target)[0], code)
-
-    def test_is_served_over_http(self):
-        with kube_proxy.server_of(self.OBJECTS) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            url = f"http://127.0.0.1:{server.server_address[1]}/api/v1/services"
-            with urllib.request.urlopen(url, timeout=10) as answered:
-                self.assertEqual(json.load(answered)["kind"], "ServiceList")
-            server.shutdown()
-
-    def test_that_is_not_here_is_a_row_that_says_so(self):
-        with mock.patch.dict("os.environ", {"KUBE_PROXY": "no-such-program"}):
-            self.assertIn("KUBE_PROXY", kube_proxy.missing("nftables"))
 
 
 class Names(unittest.TestCase):

@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from . import (dut, generators, in_process, kube_proxy, machine, matrix, measure, pktgen, profile,
-               pushing, report, stateful, targets)
+               pushing, report, stateful, syncing, targets)
 
 TRIAL = 0.1         # seconds of a trial of a search
 FLOW_TIMEOUT = 1.2  # after which a first packet without another is forgotten (dut.py), and a little
@@ -58,7 +58,7 @@ class Session:
             return dut.Probe(link, folder, core, point, self.binaries, huge)
         if name.startswith("kube-proxy-"):
             return kube_proxy.KubeProxy(link, folder, core, point, self.binaries,
-                                        name.rsplit("-", 1)[1])
+                                        name.removeprefix("kube-proxy-"))
         if name.startswith("kernel-"):
             return dut.Kernel(link, folder, core, point, self.binaries, *name.split("-")[1:])
         if name == "command":
@@ -74,7 +74,8 @@ class Session:
             return "dpdk-testpmd is not found"
         if row["generator"] == "pktgen" and not pktgen.found():
             return "pktgen is not found (PKTGEN names its binary)"
-        if name.startswith("kube-proxy-") and (why := kube_proxy.missing(name.rsplit("-", 1)[1])):
+        if name.startswith("kube-proxy-") and \
+                (why := kube_proxy.missing(name.removeprefix("kube-proxy-"))):
             return why
         if row["point"]["workers"] > 1:
             return ("the generator has one queue; two workers are measured without I/O, "
@@ -191,6 +192,9 @@ class Session:
             name: pushing.beside(device, generator, rate, self.seconds, min(3, self.windows),
                                  command)
             for name, command in pushing.PUSHES.items()}
+
+    def _sync(self, row, device, generator):
+        row["sync"] = syncing.measure(device)
 
     def _profile(self, row, device, generator):
         row["profile"] = profile.of_pollers(device, generator)
