@@ -56,6 +56,40 @@ def write_cluster(path, point):
     path.write_text(json.dumps(objects))
 
 
+def api_command(objects):
+    """What serves a file of objects; it prints its port."""
+    return ["env", f"PYTHONPATH={dut.ROOT}/bench", sys.executable, "-m", "harness.kube_api",
+            str(objects)]
+
+
+def command(folder, port, mode, variant, node, **more):
+    """The command of a kube-proxy on `node`, by an API server on that port of loopback. folder: for
+    its files; variant: of iptables, None: the host's; more: of its configuration."""
+    access, config = folder / "kubeconfig", folder / "kube-proxy.yaml"
+    access.write_text(json.dumps(_access(port)))
+    at_once = {"minSyncPeriod": "1ms"}  # 0 is a second; ours is told 0
+    config.write_text(json.dumps({
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
+        "mode": mode, "hostnameOverride": node, "nftables": at_once, "iptables": at_once,
+        "ipvs": at_once,
+        "clientConnection": {"kubeconfig": str(access), "contentType": "application/json",
+                             "acceptContentTypes": "application/json"},
+        "conntrack": {"maxPerCore": 0, "min": 0, "tcpBeLiberal": True}, **more}))
+    return ["env", f"PATH={_programs(folder, variant)}", f"XTABLES_LOCKFILE={folder}/lock", found(),
+            "--config", str(config)]
+
+
+def _programs(folder, variant):
+    """A PATH by which `iptables` is of the variant wanted."""
+    if not variant:
+        return os.environ["PATH"]
+    programs = folder / "programs"
+    programs.mkdir()
+    for name in (f"ip{six}tables{what}" for six in ("", "6") for what in ("", "-save", "-restore")):
+        (programs / name).symlink_to(shutil.which(f"xtables-{variant}-multi"))
+    return f"{programs}:{os.environ['PATH']}"
+
+
 class KubeProxy(dut.Kernel):
     """kube-proxy's rules in the place of ours."""
 
@@ -68,35 +102,10 @@ class KubeProxy(dut.Kernel):
     def start(self):
         objects = self.folder / "cluster.json"
         write_cluster(objects, self.point)
-        self.api = subprocess.Popen(
-            self.space.command(sys.executable, "-m", "harness.kube_api", str(objects)),
-            cwd=dut.ROOT / "bench", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        access = self.folder / "kubeconfig"
-        access.write_text(json.dumps(_access(self.api.stdout.readline().strip())))
-        config = self.folder / "kube-proxy.yaml"
-        config.write_text(json.dumps(self._config(access)))
-        self.spawn(["env", f"PATH={self._programs()}", f"XTABLES_LOCKFILE={self.folder}/lock",
-                    found(), "--config", str(config)])
-
-    def _config(self, access):
-        at_once = {"minSyncPeriod": "1ms"}  # 0 is a second; ours is told 0
-        return {"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
-                "mode": self.mode, "hostnameOverride": NODE, "nftables": at_once,
-                "iptables": at_once, "ipvs": at_once,
-                "clientConnection": {"kubeconfig": str(access), "contentType": "application/json",
-                                     "acceptContentTypes": "application/json"},
-                "conntrack": {"maxPerCore": 0, "min": 0, "tcpBeLiberal": True}}
-
-    def _programs(self):
-        """A PATH by which `iptables` is of the variant wanted."""
-        if not self.variant:
-            return os.environ["PATH"]
-        folder = self.folder / "programs"
-        folder.mkdir()
-        for name in (f"ip{six}tables{what}" for six in ("", "6")
-                     for what in ("", "-save", "-restore")):
-            (folder / name).symlink_to(shutil.which(f"xtables-{self.variant}-multi"))
-        return f"{folder}:{os.environ['PATH']}"
+        self.api = subprocess.Popen(self.space.command(*api_command(objects)), stdin=subprocess.PIPE,
+                                    stdout=subprocess.PIPE, text=True)
+        port = self.api.stdout.readline().strip()
+        self.spawn(command(self.folder, port, self.mode, self.variant, NODE))
 
     def ready(self):
         dut.wait_for("kube-proxy has not synced", lambda: syncing.of(self).full.count, SECONDS,

@@ -1,41 +1,52 @@
 """sluiced --take-over kube-proxy: what a kube-proxy that has ended left forwards until our rules do.
 
 The rules below are written by hand in the shape that kube-proxy gives them: VIP 100 by its nftables
-tables, VIP 101 by its iptables chains, IPv4 with the legacy variant and IPv6 with the nft one.
+tables, VIP 101 by its iptables chains, IPv4 with the legacy variant and IPv6 with the nft one. Where
+KUBE_PROXY names a binary, it has left them itself.
 """
 
 import shutil
 import signal
 import subprocess
 
+import pytest
+
+import kube_proxy
 import lab
 import objects
 from lab import back, front
 
+SERVICES = objects.as_list(objects.service("web", 100), objects.slices("web"),
+                           objects.service("shop", 101), objects.slices("shop"))
 TAKE_OVER = ("--take-over", "kube-proxy")
 FAST = "min-sync-period: 0s\nsync-period: 2s\n"
 
 
 def nft_rules(family):
     ip = "ip" if family == 4 else "ip6"
+    address = "ipv4_addr" if family == 4 else "ipv6_addr"
+    web = "TR6OCHRN-test/web/tcp/http"
     pairs = ", ".join(f"{i} : {back(11 + i, family)} . 8080" for i in range(3))
     return f"""
 table {ip} kube-proxy {{
   comment "rules for kube-proxy"
+  set hairpin-connections {{ type {address} . {address} . inet_proto . inet_service; }}
   map service-ips {{
-    type {'ipv4_addr' if family == 4 else 'ipv6_addr'} . inet_proto . inet_service : verdict
-    elements = {{ {front(100, family)} . tcp . 80 : goto external-TESTWEB }}
+    type {address} . inet_proto . inet_service : verdict
+    elements = {{ {front(100, family)} . tcp . 80 : goto external-{web} }}
   }}
   chain nat-prerouting {{ type nat hook prerouting priority dstnat; jump services; }}
   chain nat-output {{ type nat hook output priority -100; jump services; }}
   chain nat-postrouting {{ type nat hook postrouting priority srcnat; jump masquerading; }}
   chain services {{ {ip} daddr . meta l4proto . th dport vmap @service-ips; }}
-  chain external-TESTWEB {{ meta mark set meta mark | 0x4000; goto service-TESTWEB; }}
-  chain service-TESTWEB {{
+  chain external-{web} {{ meta mark set meta mark | 0x4000; goto service-{web}; }}
+  chain service-{web} {{
     meta l4proto tcp dnat {ip} addr . port to numgen random mod 3 map {{ {pairs} }}
   }}
   chain masquerading {{
-    meta mark & 0x4000 == 0x4000 meta mark set meta mark ^ 0x4000 masquerade fully-random
+    meta mark & 0x4000 != 0 meta mark set meta mark ^ 0x4000 masquerade fully-random
+    ct status dnat {ip} saddr . {ip} daddr . meta l4proto . th dport @hairpin-connections \
+      masquerade fully-random
   }}
 }}
 """
@@ -52,7 +63,12 @@ def iptables_rules(family):
              f"-j KUBE-SEP-TESTSHOP{i}" for i, p in ((0, "0.3333333333"), (1, "0.5000000000"))]
     return "\n".join([
         "*filter", ":KUBE-FORWARD - [0:0]", ":KUBE-FIREWALL - [0:0]",
-        "-A INPUT -j KUBE-FIREWALL",
+        ":KUBE-EXTERNAL-SERVICES - [0:0]", ":KUBE-PROXY-FIREWALL - [0:0]",
+        "-A INPUT -j KUBE-FIREWALL", "-A OUTPUT -j KUBE-FIREWALL",
+        *(f"-A {chain} -m conntrack --ctstate NEW -m comment --comment "
+          f'"kubernetes {what}" -j {target}' for chain in ("INPUT", "FORWARD") for what, target in
+          (("externally-visible service portals", "KUBE-EXTERNAL-SERVICES"),
+           ("load balancer firewall", "KUBE-PROXY-FIREWALL"))),
         '-A FORWARD -m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD',
         "-A KUBE-FORWARD -m mark --mark 0x4000/0x4000 -j ACCEPT", "COMMIT",
         "*nat", *(f":{chain} - [0:0]" for chain in chains),
@@ -126,27 +142,58 @@ def nothing_is_left(net):
                                         ":KUBE-KUBELET-CANARY", ":KUBE-KUBELET-CANARY"])
 
 
-def test_taking_over_costs_no_request_and_no_connection_and_removes_what_was_there(net):
-    leave_kube_proxys_rules(net)
+def start_loads(net):
+    """(loads, connections that live on) of VIPs 100 and 101."""
     loads = [net.start_traffic(client, "http", front(vip, family), 80, "--parallel", 2)
              for client, vip in (("c1", 100), ("c2", 101)) for family in (4, 6)]
     held = [net.popen("c1", lab.PYTHON, "-c", HOLD, front(vip), stdout=subprocess.PIPE, text=True)
             for vip in (100, 101)]
     for process in held:
         assert process.stdout.readline() == "open\n"
+    return loads, held
 
-    net.start_sluiced(extra=FAST, args=TAKE_OVER)
-    assert left(net)[0]  # nothing is known of Services yet
-    net.apply(objects.as_list(objects.service("web", 100), objects.slices("web"),
-                              objects.service("shop", 101), objects.slices("shop")))
-    net.wait(lambda: nothing_is_left(net), "something of kube-proxy is left", log=True)
-    assert net.traffic("c1", "http", front(101, 6), 80, "--count", 20)["failed"] == 0
 
+def end_loads(net, loads, held):
+    """None lost a request or its connection."""
     for process in held:
         process.send_signal(signal.SIGTERM)
         assert int(process.communicate(timeout=20)[0]) > 1
         assert process.returncode == 0
     net.end_loads(loads)
+
+
+def test_taking_over_costs_no_request_and_no_connection_and_removes_what_was_there(net):
+    leave_kube_proxys_rules(net)
+    loads, held = start_loads(net)
+
+    net.start_sluiced(extra=FAST, args=TAKE_OVER)
+    assert left(net)[0]  # nothing is known of Services yet
+    net.apply(SERVICES)
+    net.wait(lambda: nothing_is_left(net), "something of kube-proxy is left", log=True)
+    assert net.traffic("c1", "http", front(101, 6), 80, "--count", 20)["failed"] == 0
+
+    end_loads(net, loads, held)
+
+
+def check_taking_over_from_kube_proxy_itself(net, kind):
+    loads, held = kube_proxy.serve_and_end(net, kind, SERVICES, lambda: start_loads(net))
+
+    net.start_sluiced(extra=FAST, args=TAKE_OVER)
+    net.apply(SERVICES, "--wait", 30)
+    end_loads(net, loads, held)
+
+    if net.port_kind == "nftables":  # else KUBE-* are ours now
+        assert set(left(net)[1]) <= {":KUBE-FIREWALL"}
+    net.stop_sluiced()
+    net.run("gw", net.binaries / "sluiced", "--cleanup", "--mode", net.port_kind)
+    tables, chains = left(net)
+    assert (tables, set(chains) - {":KUBE-FIREWALL"}) == (False, set())
+
+
+if kube_proxy.KINDS:  # where it is not found, nothing is skipped
+    @pytest.mark.parametrize("kind", kube_proxy.KINDS, ids=" ".join)
+    def test_taking_over_from_kube_proxy_itself(net, kind):
+        check_taking_over_from_kube_proxy_itself(net, kind)
 
 
 def test_chains_that_a_mode_iptables_has_left_go_without_taking_over(net):
