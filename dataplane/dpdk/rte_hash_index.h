@@ -23,9 +23,9 @@ namespace sluice::dpdk {
 //
 // rte_hash adds and deletes keys; lookups read its memory directly (rte_hash_layout.h): the first
 // bucket of each key, then the key slots, then the keys are compared. At millions of flows a packet
-// is mostly waiting for those, so prefetch() asks for the bucket as soon as the hash is known, and it
-// comes while the rest of the burst is parsed. A new key goes where there is room, and the slot of
-// one to come is asked for. Where the layout is not known rte_hash does it all, slower.
+// is mostly waiting for those, so prefetch() asks for the bucket as soon as the hash is known, and
+// it comes while the rest of the burst is parsed. A new key goes where there is room, and the slot
+// of one to come is asked for. Where the layout is not known rte_hash does it all, slower.
 //
 // Memory is taken once: per slot 8 bytes of bucket, 4 of ring and 8 + key rounded up to 16. Filling
 // the ring walks every slot, 2 to 3 ns each.

@@ -178,7 +178,8 @@ class Comparison {
       pointers[n] = &keys[n];
       hashes[n] = keys_[n].hash;
     }
-    const std::uint64_t hits = layout_.find_bulk(pointers.data(), hashes.data(), kKeys, found.data());
+    const std::uint64_t hits =
+        layout_.find_bulk(pointers.data(), hashes.data(), kKeys, found.data());
     for (std::uint32_t n = 0; n < kKeys; ++n) {
       void* expected = nullptr;
       core::KeyData alone;
@@ -229,7 +230,8 @@ RteHashLayout find_layout(rte_hash* hash, const char* name, std::uint32_t slots,
     const std::byte* const at_two = two.stored(key_length);
     if (!one.lies_in(buckets[layout.second(one.hash())]) ||
         !two.lies_in(buckets[layout.second(two.hash())]) || at_one == nullptr ||
-        at_two == nullptr || two.slot() != one.slot() + 1 || at_two < at_one + RteHashLayout::kKeyAt + key_length) {
+        at_two == nullptr || two.slot() != one.slot() + 1 ||
+        at_two < at_one + RteHashLayout::kKeyAt + key_length) {
       return {};
     }
     layout.buckets_ = buckets;

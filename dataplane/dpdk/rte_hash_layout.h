@@ -35,10 +35,10 @@ namespace sluice::dpdk {
 // (other_order()), and a key added by the one is found and deleted by the other.
 //
 // None of that is promised by rte_hash, and answers depend on it. find_layout() tries all of it on
-// the empty table, with keys that share buckets, signatures or all bytes but one, that are moved and
-// that are deleted, against the answers of rte_hash. A table that does not behave so gets no layout:
-// then rte_hash does all lookups, every key is added by its own hash and nothing is prefetched. Where
-// free slots come from is tried as well; they are asked for as a hint only.
+// the empty table, with keys that share buckets, signatures or all bytes but one, that are moved
+// and that are deleted, against the answers of rte_hash. A table that does not behave so gets no
+// layout: then rte_hash does all lookups, every key is added by its own hash and nothing is
+// prefetched. Where free slots come from is tried as well; they are asked for as a hint only.
 
 /// 8 keys of an rte_hash: 16 bits of their hashes, and the slots they lie in.
 struct alignas(64) RteHashBucket {
