@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint32_t kFlows = 2'000;
 constexpr std::uint64_t kRounds = 32;
+constexpr std::uint64_t kWarmUp = 2 * kFlows / FrameRing::kFrames + 1;
 
 bool failed = false;
 
@@ -106,8 +107,16 @@ void established(const char* name, const RigConfig& config) {
     fail(opened.error().message);
     return;
   }
-  forwarded(name, *rig,
-            [&](FrameRing& ring, std::uint64_t round) { population.fill(ring, round); });
+  const auto fill = [&](FrameRing& ring, std::uint64_t round) { population.fill(ring, round); };
+  FrameRing ring;
+  // Every packet of both directions once, and what a worker remembers of them has come.
+  for (std::uint64_t round = 0; config.handed_over && round < kWarmUp; ++round) {
+    fill(ring, round);
+    for (std::size_t b = 0; b < FrameRing::kBursts; ++b) {
+      rig->poll(&ring.packet(b * pipeline::kBurst), pipeline::kBurst);
+    }
+  }
+  forwarded(name, *rig, fill);
 }
 
 /// Established flows whose answers do not come by.

@@ -175,9 +175,15 @@ core::Result<void> Rig::add_member(std::size_t index, std::size_t workers) {
   auto member = std::make_unique<Member>();
   member->memory4 = std::make_unique<dpdk::EntryMemory>(std::move(store4->memory));
   member->memory6 = std::make_unique<dpdk::EntryMemory>(std::move(store6->memory));
+  if (auto added = add_steering(*member, workers, "st" + suffix); !added) {
+    return added;
+  }
   pipeline::WorkerConfig worker;
   worker.index = index;
   worker.workers = workers;
+  if (member->steering != nullptr) {
+    worker.steering_memory = member->steering->span();
+  }
   worker.new_flow_budget = pipeline::kBurst;
   const pipeline::WorkerLinks links{
       publisher_.cell(), rings_,           owners_,          hops_,
@@ -185,6 +191,21 @@ core::Result<void> Rig::add_member(std::size_t index, std::size_t workers) {
   member->worker = std::make_unique<Worker>(worker, links, member->io, std::move(store4->table),
                                             std::move(store6->table), BenchClock{&now_ns_});
   members_.push_back(std::move(member));
+  return {};
+}
+
+core::Result<void> Rig::add_steering(Member& member, std::size_t workers,
+                                     const std::string& name) {
+  const std::size_t bytes =
+      pipeline::SteeringCache::memory_bytes(workers, config_.connections);
+  if (bytes == 0) {
+    return {};
+  }
+  auto memory = dpdk::EntryMemory::allocate({name}, bytes);
+  if (!memory) {
+    return tl::unexpected(memory.error());
+  }
+  member.steering = std::make_unique<dpdk::EntryMemory>(std::move(*memory));
   return {};
 }
 

@@ -146,11 +146,13 @@ class Rig {
     pipeline::DumpMailbox dumps;
     std::unique_ptr<dpdk::EntryMemory> memory4;
     std::unique_ptr<dpdk::EntryMemory> memory6;
+    std::unique_ptr<dpdk::EntryMemory> steering;  ///< null for one worker
     std::unique_ptr<Worker> worker;
   };
   explicit Rig(const RigConfig& config);
   core::Result<void> apply_table();
   core::Result<void> add_member(std::size_t index, std::size_t workers);
+  core::Result<void> add_steering(Member& member, std::size_t workers, const std::string& name);
   void add_neighbour(const core::IpAddress& at);
 
   RigConfig config_;

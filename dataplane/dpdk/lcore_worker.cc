@@ -1,6 +1,7 @@
 #include "dataplane/dpdk/lcore_worker.h"
 
 #include <ctime>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -51,10 +52,11 @@ class LcoreWorkerImpl final : public LcoreWorker {
  public:
   LcoreWorkerImpl(const pipeline::WorkerConfig& config, const pipeline::WorkerLinks& links,
                   const std::vector<IoPort>& ports, rte_mempool* pool, HostRings& rings,
-                  Store4 store4, Store6 store6)
+                  Store4 store4, Store6 store6, std::optional<EntryMemory> steering)
       : io_(static_cast<std::uint32_t>(config.index), ports, pool, rings),
         memory4_(std::move(store4.memory)),
         memory6_(std::move(store6.memory)),
+        steering_(std::move(steering)),
         worker_(config, links, io_, std::move(store4.table), std::move(store6.table),
                 MonotonicClock{}) {}
 
@@ -80,6 +82,7 @@ class LcoreWorkerImpl final : public LcoreWorker {
   DpdkIo io_;
   EntryMemory memory4_;
   EntryMemory memory6_;
+  std::optional<EntryMemory> steering_;  ///< none for a worker alone
   Pipeline worker_;
 };
 
@@ -95,6 +98,11 @@ std::uint64_t LcoreWorker::random_seed() noexcept {
 
 std::size_t LcoreWorker::memory_bytes(std::uint32_t connections) noexcept {
   return Store4::bytes(connections) + Store6::bytes(connections);
+}
+
+std::size_t LcoreWorker::steering_bytes(std::uint32_t workers,
+                                        std::uint32_t connections) noexcept {
+  return pipeline::SteeringCache::memory_bytes(workers, connections);
 }
 
 core::Result<std::unique_ptr<LcoreWorker>> LcoreWorker::create(const LcoreWorkerConfig& config,
@@ -120,8 +128,18 @@ core::Result<std::unique_ptr<LcoreWorker>> LcoreWorker::create(const LcoreWorker
   worker.workers = config.workers;
   worker.service_slots = config.service_slots;
   worker.seed = random_seed();
+  std::optional<EntryMemory> steering;
+  if (const std::size_t bytes = steering_bytes(config.workers, config.connections); bytes != 0) {
+    auto memory = EntryMemory::allocate({"stw" + number, config.numa_socket}, bytes);
+    if (!memory) {
+      return tl::make_unexpected(memory.error());
+    }
+    worker.steering_memory = memory->span();
+    steering = std::move(*memory);
+  }
   return std::unique_ptr<LcoreWorker>(std::make_unique<LcoreWorkerImpl>(
-      worker, links, ports, pool, rings, std::move(*store4), std::move(*store6)));
+      worker, links, ports, pool, rings, std::move(*store4), std::move(*store6),
+      std::move(steering)));
 }
 
 }  // namespace sluice::dpdk

@@ -28,8 +28,11 @@ struct LcoreWorkerConfig {
 /// Thread: created by main; poll_once() and run() by the worker's lcore (or a test's thread).
 class LcoreWorker {
  public:
-  /// Bytes of EAL memory one worker's tables take.
+  /// Bytes of EAL memory the connection tables of one worker take.
   [[nodiscard]] static std::size_t memory_bytes(std::uint32_t connections) noexcept;
+  /// And what it remembers of the flows of others.
+  [[nodiscard]] static std::size_t steering_bytes(std::uint32_t workers,
+                                                  std::uint32_t connections) noexcept;
   /// From the operating system.
   [[nodiscard]] static std::uint64_t random_seed() noexcept;
 

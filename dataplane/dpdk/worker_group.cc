@@ -111,11 +111,15 @@ core::Result<MemoryChoice> WorkerGroup::plan_memory() {
                           plan.kind == DeviceKind::kAfXdp});
   }
   mbufs_ = settings_.mbufs != 0 ? settings_.mbufs : mbufs_needed(need);
-  const std::vector<MemoryPart> parts = {
+  std::vector<MemoryPart> parts = {
       {std::to_string(mbufs_) + " packet buffers", MbufPool::memory_bytes(mbufs_, max_frame())},
       {std::to_string(settings_.connections) + " connections a family for " +
            std::to_string(settings_.workers) + " workers",
        settings_.workers * LcoreWorker::memory_bytes(settings_.connections)}};
+  if (const auto each = LcoreWorker::steering_bytes(settings_.workers, settings_.connections);
+      each != 0) {
+    parts.push_back({"workers of flows", settings_.workers * each});
+  }
   const MemoryPart rings = {
       "handover rings",
       pipeline::HandoverRings::memory_bytes(settings_.workers, settings_.handover_ring)};

@@ -10,6 +10,13 @@
 
 namespace sluice::pipeline {
 
+/// How many flows of each family, and others, a batch has so far.
+struct BatchSizes {
+  std::uint32_t flows4 = 0;
+  std::uint32_t flows6 = 0;
+  std::uint32_t others = 0;
+};
+
 /// Up to one burst of frames on their way through the stages. Frames are named by their place.
 /// `flows4` and `flows6` list the places that hold a flow of that family, in order of arrival, so
 /// that each family is served by a loop without a switch.
@@ -20,14 +27,16 @@ struct PacketBatch {
   std::uint32_t flows4_size = 0;
   std::uint32_t flows6_size = 0;
   std::uint32_t others_size = 0;
+  bool ask_steering = false;  ///< fresh from ports that bring much for other workers
   std::uint64_t has_ports = 0;  ///< bit i: packet i is a fragment, `ports[i]` are its datagram's
-  std::uint64_t ready = 0;      ///< bit i: another worker has filled parsed[i] and hashes[i]
+  /// Bit i: packet i is not in the lists below yet. The others are flows another worker has parsed.
+  std::uint64_t unparsed = 0;
   std::uint64_t opened = 0;     ///< bit i: packet i made its connection
   std::array<Packet, kBurst> packets;
   std::array<core::ParsedFrame, kBurst> parsed;
   std::array<Stage, kBurst> stages;
   std::array<FragmentPorts, kBurst> ports;
-  std::array<std::uint16_t, kBurst> from;      ///< worker that sent it; stages kHome and kPicked
+  std::array<std::uint16_t, kBurst> from;      ///< worker that sent it; all stages but kFresh
   std::array<AffinityAnswer, kBurst> answers;  ///< stage kPicked
   std::array<std::uint32_t, kBurst> hashes;    ///< of the key of each flow that was not found
   std::array<std::uint8_t, kBurst> flows4;
@@ -48,9 +57,19 @@ struct PacketBatch {
   void open(std::size_t n) noexcept {
     size = static_cast<std::uint32_t>(n);
     has_ports = 0;
-    ready = 0;
+    unparsed = ~std::uint64_t{0};
     opened = 0;
+    ask_steering = false;
     stages.fill(Stage::kFresh);  // of known size: two stores
+    set_sizes({});
+  }
+  [[nodiscard]] BatchSizes sizes() const noexcept {
+    return {flows4_size, flows6_size, others_size};
+  }
+  void set_sizes(const BatchSizes& sizes) noexcept {
+    flows4_size = sizes.flows4;
+    flows6_size = sizes.flows6;
+    others_size = sizes.others;
   }
 };
 

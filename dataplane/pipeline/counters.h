@@ -142,7 +142,12 @@ enum class CounterClass : std::uint8_t {
   X(kHopRequested, "hop_requested", kInfo, "neighbours the kernel was asked to resolve")         \
   X(kHopRequestLost, "hop_request_lost", kInfo, "request ring was full")                         \
   X(kTablesSeen, "table_changes", kInfo, "changes of the tables taken over")                     \
-  X(kSteeringMisses, "steer_not_here", kInfo, "packets that arrived at another worker than theirs")
+  X(kSteeringMisses, "steer_not_here", kInfo,                                                    \
+    "packets that arrived at another worker than theirs")                                        \
+  X(kSteeringKnown, "steer_known", kInfo,                                                        \
+    "of these, handed over at once: their flow's worker was remembered")                         \
+  X(kSteeringReturned, "steer_returned", kInfo,                                                  \
+    "of these, sent back: their flow was not there, or they are another one's")
 
 enum class Counter : std::uint8_t {
 #define SLUICE_COUNTER_ENUM(id, name, cls, help) id,

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -17,10 +19,12 @@ namespace sluice::pipeline {
 /// hands a packet on only to a later stage.
 enum class Stage : std::uint8_t {
   kFresh = 0,     ///< as it came from a port
-  kFragment = 1,  ///< at the worker that collects the pieces of its datagram
-  kOwner = 2,     ///< at the worker that owns the flow: no further question who that is
-  kHome = 3,      ///< at the affinity home worker of its client
-  kPicked = 4,    ///< back at the owner with the home worker's choice
+  kKnown = 1,     ///< at the worker that is remembered for its flow: sent back if not found there
+  kReturned = 2,  ///< back where it came from: as fresh, but nobody's memory is asked
+  kFragment = 3,  ///< at the worker that collects the pieces of its datagram
+  kOwner = 4,     ///< at the worker that owns the flow: no further question who that is
+  kHome = 5,      ///< at the affinity home worker of its client
+  kPicked = 6,    ///< back at the owner with the home worker's choice
 };
 
 /// Ports that the first fragment of a datagram gave to a later one.
@@ -37,21 +41,76 @@ struct AffinityAnswer {
   std::uint64_t generation = 0;
 };
 
-/// A packet on its way to another worker, by value: what the sender found out goes along, so that
-/// the receiver neither parses nor hashes a flow again. Two lines; other kinds than flows have only
-/// the first, and are parsed anew.
-struct alignas(64) HandoverMessage {
-  Packet packet;
-  Stage stage = Stage::kFresh;
-  bool has_ports = false;  ///< `ports` come from the first fragment; not set when `ready`
-  bool ready = false;      ///< a flow: `hash` and `parsed` are set
-  FragmentPorts ports;
-  std::uint16_t from = 0;  ///< worker that sent it
-  std::uint32_t hash = 0;  ///< of the key; all tables of a group hash alike
-  AffinityAnswer answer;   ///< stages kHome and kPicked
-  core::ParsedFrame parsed;
+/// What a message says of its frame beside where it lies.
+enum class HandoverContent : std::uint8_t {
+  kNothing,  ///< to be parsed anew
+  kPorts,    ///< a fragment and the ports of its datagram
+  kFlow4,    ///< a flow as it was parsed, and its hash
+  kFlow6,
 };
-static_assert(sizeof(HandoverMessage) == 128 && offsetof(HandoverMessage, parsed) == 64);
+
+/// A packet on its way to another worker, by value: what the sender found out goes along, so that
+/// the receiver neither parses nor hashes a flow again. A flow of IPv4 takes the first line alone:
+/// between two cores each line costs about as much as the work on the packet.
+struct alignas(64) HandoverMessage {
+  static constexpr std::size_t kPacketBytes = offsetof(Packet, origin) + sizeof(Origin);
+  static constexpr std::size_t kRestAt = offsetof(core::ParsedFrame, l3_offset);
+  static constexpr std::size_t kRestBytes = 14;  ///< the last one is padding
+
+  std::array<std::byte, kPacketBytes> packet;  ///< a Packet without its padding
+  Stage stage = Stage::kFresh;
+  HandoverContent content = HandoverContent::kNothing;
+  std::uint32_t hash = 0;  ///< of the key; all tables of a group hash alike
+  core::FlowKey4 key4;     ///< kPorts: its ports and protocol alone
+  std::array<std::byte, kRestBytes> rest;  ///< of the ParsedFrame of a flow: all behind its key
+  std::uint16_t from = 0;                  ///< worker that sent it
+  core::FlowKey6 key6;
+  AffinityAnswer answer;  ///< stages kHome and kPicked
+
+  void put(const Packet& p) noexcept { std::memcpy(packet.data(), &p, kPacketBytes); }
+  void take(Packet& p) const noexcept {
+    std::memcpy(reinterpret_cast<std::byte*>(&p), packet.data(), kPacketBytes);
+  }
+  void put(const FragmentPorts& ports) noexcept {
+    content = HandoverContent::kPorts;
+    key4.sport = ports.sport;
+    key4.dport = ports.dport;
+    key4.proto = ports.protocol;
+  }
+  [[nodiscard]] FragmentPorts ports() const noexcept {
+    return {key4.sport, key4.dport, key4.proto};
+  }
+  /// Precondition: f is a flow.
+  void put(const core::ParsedFrame& f, std::uint32_t key_hash) noexcept {
+    hash = key_hash;
+    std::memcpy(rest.data(), reinterpret_cast<const std::byte*>(&f) + kRestAt, kRestBytes);
+    if (f.kind == core::FrameKind::kFlow4) {
+      content = HandoverContent::kFlow4;
+      key4 = f.key4;
+    } else {
+      content = HandoverContent::kFlow6;
+      key6 = f.key6;
+    }
+  }
+  /// Precondition: content is kFlow4.
+  void take4(core::ParsedFrame& f) const noexcept {
+    take_rest(f);
+    f.key4 = key4;
+  }
+  /// Precondition: content is kFlow6.
+  void take6(core::ParsedFrame& f) const noexcept {
+    take_rest(f);
+    f.key6 = key6;
+  }
+
+ private:
+  void take_rest(core::ParsedFrame& f) const noexcept {
+    std::memcpy(reinterpret_cast<std::byte*>(&f) + kRestAt, rest.data(), kRestBytes);
+  }
+};
+static_assert(sizeof(HandoverMessage) == 128 && offsetof(HandoverMessage, key6) == 64);
+static_assert(HandoverMessage::kRestAt + HandoverMessage::kRestBytes >
+              offsetof(core::ParsedFrame, family));
 
 using HandoverRing = SpscRing<HandoverMessage>;
 using PathMtuRing = SpscRing<PathMtu>;

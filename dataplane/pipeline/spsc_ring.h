@@ -39,20 +39,18 @@ class SpscRing {
     return true;
   }
 
-  /// Where the next element is to be written, before publish(). @return nullptr: full.
+  /// Where the next element is to be written. The next publish() shows all claimed so far.
+  /// @return nullptr: full.
   [[nodiscard]] T* claim() noexcept {
-    const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
-    if (tail - head_seen_ > mask_) {
+    if (claimed_ - head_seen_ > mask_) {
       head_seen_ = head_.load(std::memory_order_acquire);
-      if (tail - head_seen_ > mask_) {
+      if (claimed_ - head_seen_ > mask_) {
         return nullptr;
       }
     }
-    return &slots_[tail & mask_];
+    return &slots_[claimed_++ & mask_];
   }
-  void publish() noexcept {
-    tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  }
+  void publish() noexcept { tail_.store(claimed_, std::memory_order_release); }
 
   /// Takes up to n elements. @return how many.
   std::size_t pop(T* out, std::size_t n) noexcept {
@@ -68,7 +66,13 @@ class SpscRing {
     }
     const std::uint64_t there = tail_seen_ - head;
     const std::size_t count = there < n ? static_cast<std::size_t>(there) : n;
+    for (std::size_t i = 0; i < count && i < kAhead; ++i) {
+      __builtin_prefetch(&slots_[(head + i) & mask_]);
+    }
     for (std::size_t i = 0; i < count; ++i) {
+      if (i + kAhead < count) {
+        __builtin_prefetch(&slots_[(head + i + kAhead) & mask_]);
+      }
       take(slots_[(head + i) & mask_]);
     }
     if (count != 0) {
@@ -84,9 +88,14 @@ class SpscRing {
   }
 
  private:
+  /// Elements lie in the producer's cache; so many are fetched while others are taken. Never more
+  /// than there are: the producer is about to write those.
+  static constexpr std::size_t kAhead = 6;
+
   const std::size_t mask_;
   const std::unique_ptr<T[]> slots_;
   alignas(64) std::atomic<std::uint64_t> tail_{0};
+  std::uint64_t claimed_ = 0;    // producer's: the tail of what it has begun to write
   std::uint64_t head_seen_ = 0;  // producer's copy
   alignas(64) std::atomic<std::uint64_t> head_{0};
   std::uint64_t tail_seen_ = 0;  // consumer's copy

@@ -44,6 +44,21 @@ void Worker<Io, I4, I6, C>::serve_flows() noexcept {
   }
 }
 
+/// Has the entry been judged by the tables in force, or by older ones that say the same of it?
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class Entry>
+[[nodiscard, gnu::always_inline]] inline bool Worker<Io, I4, I6, C>::is_current(
+    Entry& entry) const noexcept {
+  if (entry.epoch == epoch_) [[likely]] {
+    return true;
+  }
+  if (departures_->since(entry.service, entry.endpoint, entry.epoch)) {
+    return false;
+  }
+  entry.epoch = epoch_;
+  return true;
+}
+
 /// The plain packet of an established connection whose tables, next hop and size ask no question.
 /// @return false: anything else, nothing was done.
 template <PacketIo Io, class I4, class I6, WorkerClock C>

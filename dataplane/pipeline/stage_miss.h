@@ -51,6 +51,10 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
   }
   const core::ParsedFrame& f = batch_.parsed[i];
   const core::FlowTuple tuple = tuple_of(key_of<F>(i));
+  if (batch_.stages[i] == Stage::kKnown) [[unlikely]] {
+    give_back<F>(i, tuple);
+    return;
+  }
   constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck;
   const bool syn = (f.tcp_flags & kOpening) == core::kTcpSyn;
   if (batch_.stages[i] == Stage::kHome) {
@@ -60,6 +64,9 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
   const Ownership owner = owner_of(*tables_, links_.owners, tuple, syn);
   if (owner.cls != FlowClass::kNone && owner.worker != config_.index &&
       batch_.stages[i] < Stage::kOwner) {
+    if (elsewhere_.pays() && !syn && batch_.stages[i] == Stage::kFresh) {
+      steering_.keep(batch_.hashes[i], owner.worker);
+    }
     hand_over(i, owner.worker, Stage::kOwner);
     return;
   }
@@ -100,10 +107,22 @@ void Worker<Io, I4, I6, C>::clear_direct(const typename F::Key& key) noexcept {
   }
 }
 
+/// A packet that came here because its flow is remembered to be here, and has no connection: back
+/// with it, unless the flow is just being opened.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+[[gnu::noinline]] void Worker<Io, I4, I6, C>::give_back(std::uint32_t i,
+                                                        const core::FlowTuple& tuple) noexcept {
+  if (!(is_planned<F>(i) && settle<F>(i)) && !waits_for_answer(i, tuple)) {
+    hand_over(i, batch_.from[i], Stage::kReturned);
+  }
+}
+
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 bool Worker<Io, I4, I6, C>::hand_over(std::uint32_t i, std::size_t worker, Stage stage) noexcept {
-  if (stage < Stage::kHome) {
-    counters_.add(Counter::kSteeringMisses);
+  const bool owned = stage == Stage::kOwner || stage == Stage::kFragment;
+  if (owned && batch_.stages[i] != Stage::kReturned) {
+    counters_.add(Counter::kSteeringMisses);  // one that is back was counted when it left
   }
   HandoverRing& ring = links_.rings.ring(config_.index, worker);
   HandoverMessage* const message = ring.claim();
@@ -111,24 +130,29 @@ bool Worker<Io, I4, I6, C>::hand_over(std::uint32_t i, std::size_t worker, Stage
     drop(batch_.packets[i], Counter::kHandoverRingFull);
     return false;
   }
-  const core::ParsedFrame& f = batch_.parsed[i];
-  message->packet = batch_.packets[i];
-  message->stage = stage;
-  message->from = static_cast<std::uint16_t>(config_.index);
-  message->ready = f.kind == core::FrameKind::kFlow4 || f.kind == core::FrameKind::kFlow6;
-  if (message->ready) {
-    message->hash = batch_.hashes[i];
-    message->parsed = f;
-  } else {
-    message->has_ports = (batch_.has_ports >> i & 1) != 0;
-    message->ports = batch_.ports[i];
-  }
-  if (stage >= Stage::kHome) {
-    message->answer = batch_.answers[i];
-  }
+  write_message(i, stage, *message);
   ring.publish();
   counters_.add(Counter::kHandoverSent);
   return true;
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::write_message(
+    std::uint32_t i, Stage stage, HandoverMessage& message) const noexcept {
+  const core::ParsedFrame& f = batch_.parsed[i];
+  message.put(batch_.packets[i]);
+  message.stage = stage;
+  message.from = static_cast<std::uint16_t>(config_.index);
+  if (f.kind == core::FrameKind::kFlow4 || f.kind == core::FrameKind::kFlow6) {
+    message.put(f, batch_.hashes[i]);
+  } else if ((batch_.has_ports >> i & 1) != 0) {
+    message.put(batch_.ports[i]);
+  } else {
+    message.content = HandoverContent::kNothing;
+  }
+  if (stage >= Stage::kHome) {
+    message.answer = batch_.answers[i];
+  }
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>

@@ -241,6 +241,9 @@ void Worker<Io, I4, I6, C>::note_created(std::uint32_t i, core::EndpointId id) n
   counters_.add(Counter::kConnCreated);
   ++opened_in_poll_;
   changed_ = true;
+  if (elsewhere_.ever()) {
+    steering_.forget(batch_.hashes[i]);
+  }
 }
 
 /// No candidate took the flow: it alone is refused.

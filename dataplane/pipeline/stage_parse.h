@@ -11,19 +11,19 @@ namespace sluice::pipeline {
 /// Hashes each key at once: what its lookup reads comes while the rest of the burst is parsed.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::parse_batch() noexcept {
-  BatchSizes sizes;
+  BatchSizes sizes = batch_.sizes();
   const std::uint32_t n = batch_.size;
-  const std::uint64_t ready = batch_.ready;
-  for (std::uint32_t i = 0; i < n; ++i) {
-    if ((ready >> i & 1) != 0) {
-      sort_handed_over(i, sizes);
-    } else {
-      parse_and_sort(i, sizes);
+  const std::uint64_t unparsed = batch_.unparsed;
+  if (batch_.ask_steering) [[unlikely]] {
+    parse_and_steer(sizes);  // stage_steer.h
+  } else if (unparsed != 0) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if ((unparsed >> i & 1) != 0) [[likely]] {
+        parse_and_sort(i, sizes);
+      }
     }
   }
-  batch_.flows4_size = sizes.flows4;
-  batch_.flows6_size = sizes.flows6;
-  batch_.others_size = sizes.others;
+  batch_.set_sizes(sizes);
   misses_size_ = 0;
   changed_ = false;
   if (partial_csum_ != 0) {
@@ -31,30 +31,35 @@ void Worker<Io, I4, I6, C>::parse_batch() noexcept {
   }
 }
 
+/// @return true: a flow, meant for this node.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
-[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::parse_and_sort(
-    std::uint32_t i, BatchSizes& sizes) noexcept {
+[[gnu::always_inline]] inline bool Worker<Io, I4, I6, C>::parse(std::uint32_t i) noexcept {
   constexpr std::uint64_t kMacMask = (std::uint64_t{1} << 48) - 1;
   const Packet& p = batch_.packets[i];
   core::ParsedFrame& f = batch_.parsed[i];
   core::parse_frame_inline(p.data, p.contiguous, p.total, f);
   const bool flow = f.kind == core::FrameKind::kFlow4 || f.kind == core::FrameKind::kFlow6;
   const std::uint64_t own = fast_port(p.port).own_mac;
-  if (!flow || ((core::load_raw64(p.data) & kMacMask) != own && p.origin == Origin::kWire))
-      [[unlikely]] {
+  return flow && ((core::load_raw64(p.data) & kMacMask) == own || p.origin != Origin::kWire);
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::parse_and_sort(
+    std::uint32_t i, BatchSizes& sizes) noexcept {
+  if (!parse(i)) [[unlikely]] {
     batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);
-  } else if (f.kind == core::FrameKind::kFlow4) {
+  } else if (const core::ParsedFrame& f = batch_.parsed[i]; f.kind == core::FrameKind::kFlow4) {
     add_flow<core::Ipv4>(i, conns4_.hash_ahead(f.key4), sizes);
   } else {
     add_flow<core::Ipv6>(i, conns6_.hash_ahead(f.key6), sizes);
   }
 }
 
-/// A flow that its sender has parsed.
+/// A flow that is parsed and hashed.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
-[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::sort_handed_over(
-    std::uint32_t i, BatchSizes& sizes) noexcept {
-  const std::uint32_t hash = batch_.hashes[i];
+[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::sort_parsed(std::uint32_t i,
+                                                                      std::uint32_t hash,
+                                                                      BatchSizes& sizes) noexcept {
   if (batch_.parsed[i].kind == core::FrameKind::kFlow4) {
     conns4_.ask_ahead(hash);
     add_flow<core::Ipv4>(i, hash, sizes);

@@ -17,6 +17,10 @@ std::size_t Worker<Io, I4, I6, C>::receive() noexcept {
   if (n != 0) {
     counters_.add(Counter::kRxFrames, n);
     counters_.add(Counter::kBurstsFull, n == kBurst ? 1 : 0);
+    if (steering_.exists()) {
+      elsewhere_.received(n, counters_.read(Counter::kSteeringMisses));
+      batch_.ask_steering = elsewhere_.pays();
+    }
   }
   return n;
 }
@@ -30,35 +34,50 @@ bool Worker<Io, I4, I6, C>::receive_handed_over() noexcept {
   }
   ++ring_bursts_;
   batch_.open(0);
+  batch_.unparsed = 0;
+  BatchSizes sizes;
   for (std::size_t turn = 0; turn < workers && batch_.size < kBurst; ++turn) {
     ring_turn_ = ring_turn_ + 1 < workers ? ring_turn_ + 1 : 0;
     if (ring_turn_ != config_.index) {
       links_.rings.ring(ring_turn_, config_.index)
-          .consume(kBurst - batch_.size, [this](const HandoverMessage& m) { take_message(m); });
+          .consume(kBurst - batch_.size,
+                   [&](const HandoverMessage& m) { take_message(m, sizes); });
     }
   }
+  batch_.set_sizes(sizes);
   counters_.add(Counter::kHandoverReceived, batch_.size);
   return batch_.size != 0;
 }
 
-/// One more frame of the batch. Its first bytes, which are rewritten, are asked for at once.
+/// One more frame of the batch. Its first bytes, which are rewritten, are asked for at once, and
+/// what the lookup of a flow reads.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
-inline void Worker<Io, I4, I6, C>::take_message(const HandoverMessage& message) noexcept {
+[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::take_message(
+    const HandoverMessage& message, BatchSizes& sizes) noexcept {
   const std::uint32_t i = batch_.size++;
-  batch_.packets[i] = message.packet;
+  Packet& p = batch_.packets[i];
+  message.take(p);
+  __builtin_prefetch(p.data, 1);
   batch_.stages[i] = message.stage;
-  __builtin_prefetch(message.packet.data, 1);
-  if (message.ready) {
-    batch_.ready |= PacketBatch::bit(i);
-    batch_.hashes[i] = message.hash;
-    batch_.parsed[i] = message.parsed;
+  batch_.from[i] = message.from;
+  if (message.content == HandoverContent::kFlow4) {
+    message.take4(batch_.parsed[i]);
+    conns4_.ask_ahead(message.hash);
+    add_flow<core::Ipv4>(i, message.hash, sizes);
+  } else if (message.content == HandoverContent::kFlow6) {
+    message.take6(batch_.parsed[i]);
+    conns6_.ask_ahead(message.hash);
+    add_flow<core::Ipv6>(i, message.hash, sizes);
   } else {
-    batch_.ports[i] = message.ports;
-    batch_.has_ports |= message.has_ports ? PacketBatch::bit(i) : 0;
+    batch_.unparsed |= PacketBatch::bit(i);
+    batch_.ports[i] = message.ports();
+    const bool has_ports = message.content == HandoverContent::kPorts;
+    batch_.has_ports |= has_ports ? PacketBatch::bit(i) : 0;
   }
   if (message.stage >= Stage::kHome) [[unlikely]] {
-    batch_.from[i] = message.from;
     batch_.answers[i] = message.answer;
+  } else if (message.stage == Stage::kReturned) [[unlikely]] {
+    see_returned(message.hash);
   }
 }
 
@@ -122,6 +141,7 @@ void Worker<Io, I4, I6, C>::take_over_tables() noexcept {
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::give_all_to_host() noexcept {
   partial_csum_ = ~std::uint32_t{0};
+  batch_.ask_steering = false;
   parse_batch();
   for (std::uint32_t i = 0; i < batch_.size; ++i) {
     complete_checksum(i);

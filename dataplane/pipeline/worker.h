@@ -23,6 +23,7 @@
 #include "dataplane/pipeline/counters.h"
 #include "dataplane/pipeline/dump.h"
 #include "dataplane/pipeline/family.h"
+#include "dataplane/pipeline/fast_port.h"
 #include "dataplane/pipeline/fragment_table.h"
 #include "dataplane/pipeline/handover.h"
 #include "dataplane/pipeline/hop_cache.h"
@@ -35,6 +36,7 @@
 #include "dataplane/pipeline/pending_flows.h"
 #include "dataplane/pipeline/planned_flows.h"
 #include "dataplane/pipeline/rate_limit.h"
+#include "dataplane/pipeline/steering_cache.h"
 #include "dataplane/pipeline/translation.h"
 #include "dataplane/pipeline/tunnel_source.h"
 #include "dataplane/pipeline/ways.h"
@@ -70,7 +72,9 @@ class Worker {
         scheduler_(config.service_slots, static_cast<std::uint32_t>(config.index),
                    static_cast<std::uint32_t>(config.workers), config.seed,
                    links.counts.view(config.index)),
-        pins_(config.affinity_pins, config.service_slots, config.seed) {}
+        pins_(config.affinity_pins, config.service_slots, config.seed),
+        steering_(config.index, config.workers, config.steering_memory),
+        elsewhere_(config.steering_window) {}
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -140,7 +144,7 @@ class Worker {
   // stage_receive.h
   std::size_t receive() noexcept;
   bool receive_handed_over() noexcept;
-  void take_message(const HandoverMessage& message) noexcept;
+  void take_message(const HandoverMessage& message, BatchSizes& sizes) noexcept;
   bool receive_from_host() noexcept;
   void open_poll() noexcept;
   void open_tables() noexcept;
@@ -149,15 +153,10 @@ class Worker {
   void flush() noexcept;
 
   // stage_parse.h
-  /// How many flows of each family, and others, a batch has so far.
-  struct BatchSizes {
-    std::uint32_t flows4 = 0;
-    std::uint32_t flows6 = 0;
-    std::uint32_t others = 0;
-  };
   void parse_batch() noexcept;
   void parse_and_sort(std::uint32_t i, BatchSizes& sizes) noexcept;
-  void sort_handed_over(std::uint32_t i, BatchSizes& sizes) noexcept;
+  [[nodiscard]] bool parse(std::uint32_t i) noexcept;
+  void sort_parsed(std::uint32_t i, std::uint32_t hash, BatchSizes& sizes) noexcept;
   template <class F>
   void add_flow(std::uint32_t i, std::uint32_t hash, BatchSizes& sizes) noexcept;
   void complete_checksums() noexcept;
@@ -165,23 +164,19 @@ class Worker {
   void serve_others() noexcept;
   void serve_other(std::uint32_t i) noexcept;
 
+  // stage_steer.h: packets known to belong to another worker
+  void parse_and_steer(BatchSizes& sizes) noexcept;
+  [[nodiscard]] std::uint32_t known_worker(std::uint32_t i) const noexcept;
+  bool send_known(std::uint32_t i, HandoverRing& ring) noexcept;
+  void see_returned(std::uint32_t hash) noexcept;
+
   // stage_lookup.h
   template <class F>
   void serve_flows() noexcept;
   template <class F>
   bool forward_plain(std::uint32_t i, core::KeyData hit) noexcept;
-  /// Has the entry been judged by the tables in force, or by older ones that say the same of it?
   template <class Entry>
-  [[nodiscard]] bool is_current(Entry& entry) const noexcept {
-    if (entry.epoch == epoch_) [[likely]] {
-      return true;
-    }
-    if (departures_->since(entry.service, entry.endpoint, entry.epoch)) {
-      return false;
-    }
-    entry.epoch = epoch_;
-    return true;
-  }
+  [[nodiscard]] bool is_current(Entry& entry) const noexcept;
   template <class F>
   void serve_hit(std::uint32_t i, core::KeyData hit) noexcept;
 
@@ -208,6 +203,8 @@ class Worker {
   template <class F>
   void serve_request(std::uint32_t i, const core::FlowTuple& tuple,
                      const std::optional<core::Frontend>& exact) noexcept;
+  template <class F>
+  void give_back(std::uint32_t i, const core::FlowTuple& tuple) noexcept;
   template <class F>
   void clear_direct(const typename F::Key& key) noexcept;
 
@@ -247,6 +244,7 @@ class Worker {
                          const core::Endpoint& first, Obstacle obstacle) noexcept;
   void refuse(std::uint32_t i, const core::Decision& decision) noexcept;
   bool hand_over(std::uint32_t i, std::size_t worker, Stage stage) noexcept;
+  void write_message(std::uint32_t i, Stage stage, HandoverMessage& message) const noexcept;
   [[nodiscard]] core::Flow flow_of(std::uint32_t i, const core::FlowTuple& tuple) const noexcept {
     const Packet& p = batch_.packets[i];
     return {tuple, p.origin == Origin::kHost ? std::string_view{} : port_info(p.port).ingress};
@@ -413,13 +411,6 @@ class Worker {
   }
   [[nodiscard]] const PortInfo& port_info(PortIndex p) const noexcept { return tables_->port(p); }
 
-  /// What the fast path needs of a port, copied when the tables change.
-  struct FastPort {
-    std::uint64_t source_mac = 0;   ///< bytes 0-1 in the upper 16 bits: joins the destination MAC
-    std::uint32_t source_tail = 0;  ///< bytes 2-5
-    std::uint32_t max_frame = 0;    ///< longest frame: MTU and Ethernet header; 0: not present
-    std::uint64_t own_mac = 0;      ///< as it lies at the start of a frame, low 48 bits
-  };
   template <class F>
   [[nodiscard]] PlannedFlows<F>& planned() noexcept {
     if constexpr (F::kFamily == core::Family::kIpv4) {
@@ -442,6 +433,8 @@ class Worker {
   ConnReleaser releaser_;
   core::SchedulerState scheduler_;
   AffinityPins pins_;  ///< of the clients whose home this worker is
+  SteeringCache steering_;  ///< workers of flows that come here and live elsewhere
+  SteeringShare elsewhere_;
 
   const WorkerTables* tables_ = nullptr;  ///< valid until the next open_tables()
   std::uint64_t sequence_ = 0;
@@ -500,4 +493,5 @@ class Worker {
 #include "dataplane/pipeline/stage_receive.h"
 #include "dataplane/pipeline/stage_refuse.h"
 #include "dataplane/pipeline/stage_source_port.h"
+#include "dataplane/pipeline/stage_steer.h"
 #include "dataplane/pipeline/stage_upkeep.h"

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "dataplane/core/conn/conn_table.h"
 #include "dataplane/pipeline/connection_counts.h"
@@ -35,6 +36,9 @@ struct WorkerConfig {
   std::uint32_t service_slots = 16384;  ///< scheduler cursors, Services that can have affinity
   std::uint32_t affinity_pins = 65536;  ///< clients and service ports remembered; 128 bytes each
   std::uint64_t seed = 1;               ///< of the random choices
+  /// SteeringCache::memory_bytes() or nothing; the worker's own, outlives it.
+  std::span<std::byte> steering_memory;
+  std::uint32_t steering_window = 1024;  ///< frames after which it is judged whether asking it pays
 };
 
 /// What a worker shares with its group. All borrowed, all outlive the worker. The last four are

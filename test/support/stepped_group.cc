@@ -54,14 +54,19 @@ AnyIndex<core::FlowKey6> index6(const SteppedGroupConfig& config) {
 }  // namespace
 
 struct SteppedGroup::Member {
-  explicit Member(FramePool& pool, std::size_t bytes4, std::size_t bytes6)
-      : io(pool), requests(256), memory4(bytes4), memory6(bytes6) {}
+  Member(FramePool& pool, std::size_t bytes4, std::size_t bytes6, std::size_t steering_bytes)
+      : io(pool),
+        requests(256),
+        memory4(bytes4),
+        memory6(bytes6),
+        steering(steering_bytes) {}
   InMemoryIo io;
   pipeline::CounterBlock counters;
   pipeline::NeighbourRequestRing requests;
   pipeline::DumpMailbox dumps;
   EntryMemory memory4;
   EntryMemory memory6;
+  EntryMemory steering;
   std::unique_ptr<TestWorker> worker;
 };
 
@@ -91,11 +96,13 @@ SteppedGroup::~SteppedGroup() = default;
 void SteppedGroup::add_member(std::size_t index) {
   core::ConnTableConfig table;
   table.capacity = config_.connections;
-  table.hash_seed = 42;
+  table.hash_seed = config_.hash_seed;
   table.timeouts = config_.timeouts;
   table.half_open_divisor = config_.half_open_divisor;
   auto m = std::make_unique<Member>(pool_, TestWorker::Conns4::memory_bytes(table.capacity),
-                                    TestWorker::Conns6::memory_bytes(table.capacity));
+                                    TestWorker::Conns6::memory_bytes(table.capacity),
+                                    pipeline::SteeringCache::memory_bytes(config_.workers,
+                                                                          config_.connections));
   pipeline::WorkerConfig worker;
   worker.index = index;
   worker.workers = config_.workers;
@@ -104,6 +111,8 @@ void SteppedGroup::add_member(std::size_t index) {
   worker.affinity_pins = config_.affinity_pins;
   worker.service_slots = 1024;
   worker.seed = config_.seed;
+  worker.steering_memory = m->steering.span();
+  worker.steering_window = config_.steering_window;
   const pipeline::WorkerLinks links{publisher_->cell(), *rings_,     *owners_,    *hops_,
                                     *counts_,           m->counters, m->requests, m->dumps};
   m->worker = std::make_unique<TestWorker>(

@@ -42,6 +42,9 @@ struct SteppedGroupConfig {
   std::uint32_t half_open_divisor = 4;
   std::uint64_t seed = 1;  ///< of the random choices
   core::ConnTimeouts timeouts;
+  /// Short: once a packet was handed over, the next one of its flow goes by what is remembered.
+  std::uint32_t steering_window = 1;
+  std::uint64_t hash_seed = 42;  ///< of the connection tables
   IndexMaker* indexes = nullptr;  ///< of the connection tables; nullptr: MapIndex
 };
 

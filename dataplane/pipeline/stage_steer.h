@@ -1,0 +1,122 @@
+#pragma once
+
+// Stage: packets of flows that are known to live elsewhere (steering_cache.h), when there are many.
+// Included by worker.h.
+//
+//   receiver --kKnown--> worker that is remembered: serves it if it has the connection
+//            <-kReturned-- it has not: a full procedure at the receiver, as without a memory
+//            --kOwner--> the owner
+//
+// Such a packet meets neither the receiver's tables nor the owner procedure. It skips only what the
+// receiver would have found out: its connection is not here. So a wrong memory costs two crossings
+// and changes nothing. What is found out after a return is not remembered: packets of no connection
+// would go that way every time.
+//
+// A SYN asks nobody and leaves no answer: it opens a flow, or ends one that stood in its way, and
+// a flood of them must not drive out what is known of others. Within a burst all packets of a flow
+// get one answer, and rings keep their order; so do flows.
+
+#include "dataplane/pipeline/worker.h"
+
+namespace sluice::pipeline {
+
+/// The rings that got messages their workers cannot see yet. Packets often go to one worker in a
+/// row, whose ring is found once.
+class OpenRings {
+ public:
+  OpenRings(HandoverRings& rings, std::size_t own) noexcept : rings_(rings), own_(own) {}
+  ~OpenRings() { publish(); }
+  OpenRings(const OpenRings&) = delete;
+  OpenRings& operator=(const OpenRings&) = delete;
+
+  [[nodiscard, gnu::always_inline]] HandoverRing& to(std::size_t worker) noexcept {
+    if (worker != last_) {
+      last_ = worker;
+      ring_ = &rings_.ring(own_, worker);
+      open_[worker / 64] |= std::uint64_t{1} << worker % 64;
+    }
+    return *ring_;
+  }
+
+ private:
+  void publish() noexcept {
+    for (std::size_t w = 0; w < open_.size(); ++w) {
+      for (std::uint64_t left = open_[w]; left != 0; left &= left - 1) {
+        rings_.ring(own_, w * 64 + static_cast<std::size_t>(std::countr_zero(left))).publish();
+      }
+    }
+  }
+
+  HandoverRings& rings_;
+  std::size_t own_;
+  std::size_t last_ = kMaxWorkers;
+  HandoverRing* ring_ = nullptr;
+  std::array<std::uint64_t, kMaxWorkers / 64> open_{};
+};
+
+/// As the loop over parse_and_sort(), in two passes: a flow's place in the memory comes meanwhile.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+[[gnu::noinline]] void Worker<Io, I4, I6, C>::parse_and_steer(BatchSizes& sizes) noexcept {
+  std::array<std::uint8_t, kBurst> flows;
+  std::uint32_t n = 0;
+  for (std::uint32_t i = 0; i < batch_.size; ++i) {
+    if (!parse(i)) [[unlikely]] {
+      batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);
+      continue;
+    }
+    const core::ParsedFrame& f = batch_.parsed[i];
+    batch_.hashes[i] =
+        f.kind == core::FrameKind::kFlow4 ? conns4_.hash(f.key4) : conns6_.hash(f.key6);
+    steering_.prefetch(batch_.hashes[i]);
+    flows[n++] = static_cast<std::uint8_t>(i);
+  }
+  OpenRings rings(links_.rings, config_.index);
+  std::uint32_t known = 0;
+  std::uint32_t sent = 0;
+  for (std::uint32_t k = 0; k < n; ++k) {
+    const std::uint32_t i = flows[k];
+    const std::uint32_t worker = known_worker(i);
+    if (worker == SteeringCache::kNone) {
+      sort_parsed(i, batch_.hashes[i], sizes);
+      continue;
+    }
+    ++known;
+    sent += send_known(i, rings.to(worker)) ? 1 : 0;
+  }
+  counters_.add(Counter::kSteeringMisses, known);
+  counters_.add(Counter::kSteeringKnown, known);
+  counters_.add(Counter::kHandoverSent, sent);
+}
+
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+[[gnu::always_inline]] inline std::uint32_t Worker<Io, I4, I6, C>::known_worker(
+    std::uint32_t i) const noexcept {
+  constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck;
+  const bool syn = (batch_.parsed[i].tcp_flags & kOpening) == core::kTcpSyn;
+  return syn ? SteeringCache::kNone : steering_.find(batch_.hashes[i]);
+}
+
+/// Writes the message; the ring is to be published. @return false: it was full, the packet is gone.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+[[gnu::always_inline]] inline bool Worker<Io, I4, I6, C>::send_known(
+    std::uint32_t i, HandoverRing& ring) noexcept {
+  if (partial_csum_ != 0) {
+    complete_checksum(i);  // its port is not fed by a kernel for whoever gets it
+  }
+  HandoverMessage* const message = ring.claim();
+  if (message == nullptr) [[unlikely]] {
+    drop(batch_.packets[i], Counter::kHandoverRingFull);
+    return false;
+  }
+  write_message(i, Stage::kKnown, *message);
+  return true;
+}
+
+/// A packet that was sent by what was remembered, and is back.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::see_returned(std::uint32_t hash) noexcept {
+  steering_.forget(hash);
+  counters_.add(Counter::kSteeringReturned);
+}
+
+}  // namespace sluice::pipeline
