@@ -53,7 +53,7 @@ struct MemifRing {
   std::uint16_t region = 0;
   std::uint32_t offset = 0;
   std::uint8_t log2_slots = 0;
-  int event = -1;  ///< who polls never uses it, yet the protocol wants one
+  int event = -1;  ///< wakes a reader that does not poll
 };
 
 /// What both sides agree on: the client's memory, and one ring in each direction.

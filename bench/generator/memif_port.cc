@@ -163,6 +163,7 @@ void MemifPort::bind_ends() {
     ring->head = ring->tail = 0;
   }
   in_.ring->flags = memif::kNoInterrupts;
+  out_.event = options_.server ? layout_.to_client.event : layout_.to_server.event;
   for (End* end : {&out_, &in_}) {
     end->published = options_.server ? &end->ring->tail : &end->ring->head;
     end->theirs = options_.server ? &end->ring->head : &end->ring->tail;
@@ -240,6 +241,9 @@ std::uint16_t MemifPort::send(const Frame* frames, std::uint16_t n) noexcept {
   }
   out_.at = static_cast<std::uint16_t>(out_.at + n);
   out_.publish();
+  if (n != 0 && (out_.ring->flags & memif::kNoInterrupts) == 0) {
+    (void)::eventfd_write(out_.event, 1);
+  }
   fetch<true>(out_, std::min(kBurst, out_.ours()));
   return n;
 }

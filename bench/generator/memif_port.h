@@ -48,6 +48,7 @@ class MemifPort final : public Port {
     std::uint16_t at = 0;         ///< the next slot
     std::uint16_t fetched = 0;    ///< up to here slots were asked for ahead
     std::uint8_t* own = nullptr;  ///< our memory: buffer of slot 0
+    int event = -1;               ///< of a peer that does not poll
 
     [[nodiscard]] std::uint16_t ours() const noexcept {
       return static_cast<std::uint16_t>(__atomic_load_n(theirs, __ATOMIC_ACQUIRE) + their_lead -

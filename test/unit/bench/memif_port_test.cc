@@ -9,6 +9,8 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace sluice::bench {
@@ -147,6 +149,31 @@ TEST_F(MemifPortTest, IsDownUntilAClientComesAndOneThatGoesAtOnceIsNone) {
   }
   EXPECT_FALSE(server_->link_up());
   connect();
+}
+
+TEST_F(MemifPortTest, WakesAPeerThatDoesNotPoll) {
+  auto listening = MemifChannel::listen(options_.socket);
+  ASSERT_TRUE(listening);
+  MemifLayout layout;
+  std::thread peer([&] {
+    auto channel = listening->accept();
+    if (channel && channel->learn(layout)) {
+      (void)channel->connected();
+    }
+  });
+  auto client = MemifPort::open(options_);
+  peer.join();
+  ASSERT_TRUE(client);
+
+  eventfd_t seen = 0;
+  ASSERT_LT(eventfd_read(layout.to_server.event, &seen), 0);
+  std::uint32_t sent = 0;
+  ASSERT_EQ(send(**client, 3, sent), 3);
+  EXPECT_EQ(eventfd_read(layout.to_server.event, &seen), 0);
+  close(layout.to_server.event);
+  close(layout.to_client.event);
+  munmap(layout.regions.at(0).base, layout.regions.at(0).bytes);
+  close(layout.regions.at(0).file);
 }
 
 TEST_F(MemifPortTest, WithoutAServerIsAnError) {
