@@ -32,6 +32,7 @@ struct Options {
   bool only_nat4 = false;
   double new_flow_seconds = 0;
   bool modes = false;
+  bool no_parts = false;
   std::string section;  ///< one figure alone; see README.md
 };
 
@@ -51,8 +52,8 @@ class Bench {
   int run_all() {
     std::printf("# cycles per packet, both directions, established; %s, %.3f cycles per TSC tick\n",
                 options_.hugepages ? "huge pages" : "ordinary pages", cycles_per_tick_);
-    std::printf("%-12s %8s %8s %6s | %6s %6s %6s %6s %6s %6s | %s\n", "flows", "probe", "worker",
-                "ratio", "parse", "hash", "lookup", "state", "write", "worker", "also");
+    std::printf("%-12s %8s %8s %6s | %s | also\n", "flows", "probe", "worker", "ratio",
+                options_.no_parts ? "" : " parse   hash lookup  state  write worker");
     for (const std::uint32_t flows : options_.flows) {
       established<core::Ipv4>(flows);
     }
@@ -136,7 +137,8 @@ class Bench {
     const std::string family = F::kFamily == core::Family::kIpv4 ? "4" : "6";
     const std::string name = family + "_" + count_name(flows);
     const double probe = probe_cycles<F>(flows);
-    const std::array<double, 5> stages = core_cycles<F>(flows);
+    const std::array<double, 5> stages =
+        options_.no_parts ? std::array<double, 5>{} : core_cycles<F>(flows);
     const double nat = worker_cycles<F>({.family = F::kFamily, .connections = flows});
     results_["probe" + name] = probe;
     results_["nat" + name] = nat;
@@ -147,11 +149,18 @@ class Bench {
       also += variant<F>("handed", name,
                          {.family = F::kFamily, .connections = flows, .handed_over = true});
     }
-    std::printf("IPv%-2s %-6s %8.1f %8.1f %6.2f | %6.1f %6.1f %6.1f %6.1f %6.1f %6.1f |%s\n",
-                family.c_str(), count_name(flows).c_str(), probe, nat, nat / probe, stages[0],
-                stages[1] - stages[0], stages[2] - stages[1], stages[3] - stages[2],
-                stages[4] - stages[3], nat - stages[4], also.c_str());
+    std::printf("IPv%-2s %-6s %8.1f %8.1f %6.2f | %s |%s\n", family.c_str(),
+                count_name(flows).c_str(), probe, nat, nat / probe,
+                options_.no_parts ? "" : parts(stages, nat).c_str(), also.c_str());
     std::fflush(stdout);
+  }
+
+  static std::string parts(const std::array<double, 5>& stages, double nat) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%6.1f %6.1f %6.1f %6.1f %6.1f %6.1f", stages[0],
+                  stages[1] - stages[0], stages[2] - stages[1], stages[3] - stages[2],
+                  stages[4] - stages[3], nat - stages[4]);
+    return text;
   }
 
   template <class F>
@@ -284,6 +293,7 @@ int main(int argc, char** argv) {
   app.add_flag("--modes", options.modes, "every mode, family and share of handed over packets too");
   app.add_option("--section", options.section,
                  "one figure alone: nat4_64k, new_flows, modes_ipip4, beside_changes");
+  app.add_flag("--no-parts", options.no_parts, "not what each part of the worker takes");
   app.add_flag("--only-nat4", options.only_nat4, "IPv4 nat alone");
   CLI11_PARSE(app, argc, argv);
   if (!sluice::bench::start_eal(options.hugepages, options.memory_mib)) {

@@ -33,10 +33,12 @@ def commands(kind, binaries, huge):
 
     found = {
         "pipeline": bench("pipeline", *pages, "--modes", "--memory-mib", "2600",
-                          "--new-flow-seconds", "5" if quick else "60",
-                          *(["--flows", "64000,4000000", "--rounds", "1500"] if quick else [])),
+                          "--new-flow-seconds", "2" if quick else "60",
+                          *(["--flows", "64000,4000000", "--rounds", "1500", "--no-parts"]
+                            if quick else [])),
         "start": bench("start", *pages, "--connections", "16000000"),
-        "change": bench("change"),
+        "change": bench("change", *(["--windows", "5", "--replaces", "5", "--firsts", "3"]
+                                    if quick else [])),
         "kernel": bench("kernel", "--services", "10000", "--kind", "0", "--peer-seconds",
                         "0" if quick else "60")}
     return found if quick else {**found, "micro": bench("micro")}

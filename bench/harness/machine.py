@@ -136,12 +136,12 @@ def pollers(pid):
 class Realtime:
     """Gives threads real-time priority for one window, so that what else runs on this machine
     waits. The kernel takes a twentieth of each second back when others starve; the pause after a
-    window, as long as it but at most 0.3 s, keeps that out of the next one."""
+    window, a third of it but at most 0.3 s, leaves them more than that in any second."""
 
     PRIORITY = 10  # what is built or tested in real time beside it waits, too
 
     def __init__(self, tids, seconds):
-        self.tids, self.pause = tids, min(0.3, seconds)
+        self.tids, self.pause = tids, min(0.3, seconds / 3)
 
     def __enter__(self):
         self._set(os.SCHED_FIFO, self.PRIORITY)

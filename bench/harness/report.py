@@ -32,8 +32,8 @@ def _remarks(row):
                          f"generator idle {limit['generator_idle']:.0%}")
     if "search" in row:
         s = row["search"]
-        words.append(f"NDR {s['ndr']:.2f}, PDR {s['pdr']:.2f} Mpps ({s['spoilt']} of "
-                     f"{s['held_trials']} trials spoilt)")
+        words.append(", ".join(f"{name.upper()} {s[name]:.2f}" for name in measure.LOSSES if name in s)
+                     + f" Mpps ({s['spoilt']} of {s['held_trials']} trials spoilt)")
     if "latency" in row:
         words.append("p99 " + ", ".join(f"{share} %: {measure.latency_text(found)}"
                                         for share, found in row["latency"].items()))

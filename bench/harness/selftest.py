@@ -454,6 +454,16 @@ class Connections(unittest.TestCase):
         self.assertEqual(stateful.errors_of("Requests/sec:  41421.15\n"), {})
 
 
+class Took(unittest.TestCase):
+    def test_is_told_in_all_and_by_part(self):
+        took = {"rows": 100.4}
+        with session.timed(took, "rows"), session.timed(took, "wrk"):
+            pass
+        self.assertEqual(took, {"rows": 100.4, "wrk": 0})
+        self.assertEqual(session.took_line({"rows": 100.4, "wrk": 25}),
+                         "# took 2 min 5 s: rows 100 s, wrk 25 s")
+
+
 class Names(unittest.TestCase):
     def test_of_rows_are_unique(self):
         for rows in matrix.ROWS.values():

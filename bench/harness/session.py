@@ -15,7 +15,7 @@ from . import (dut, generators, in_process, kube_proxy, machine, matrix, measure
 TRIAL = 0.1         # seconds of a trial of a search
 FLOW_TIMEOUT = 1.2  # after which a first packet without another is forgotten (dut.py), and a little
 # seconds and number of the windows of a figure
-WINDOWS = {"quick": (0.5, 5), "full": (0.8, 7), "smoke": (0.3, 1)}
+WINDOWS = {"quick": (0.3, 5), "full": (0.8, 7), "smoke": (0.3, 1)}
 MATRIX_WINDOWS = (0.5, 5)  # of rows of --full without a pair
 # Seconds after which no row begins: a slow machine still has its report in bounded time.
 ROWS_END = {"quick": 240, "full": 1500, "smoke": 60}
@@ -143,7 +143,9 @@ class Session:
 
     def _search(self, row, device, generator):
         most = row["throughput"]["median"] * 1.1
-        row["search"] = measure.search(generator, most, min(TRIAL, self.seconds))
+        # What pushes lie beside is a rate without loss; nobody asks for another one.
+        names = ("ndr",) if "pushes" in row["measures"] else ("ndr", "pdr")
+        row["search"] = measure.search(generator, most, min(TRIAL, self.seconds), names=names)
         self.ndr[row["name"]] = row["search"]["ndr"]
 
     def _latency(self, row, device, generator):
@@ -249,8 +251,23 @@ def hugepages_mib(kind):
     return {"quick": 2600, "full": 8_800, "smoke": 0}[kind]
 
 
+@contextlib.contextmanager
+def timed(took, part):
+    """Adds the seconds that the context takes to a part of the run."""
+    began = time.monotonic()
+    yield
+    took[part] = round(took.get(part, 0) + time.monotonic() - began, 1)
+
+
+def took_line(took):
+    total = round(sum(took.values()))
+    return (f"# took {total // 60} min {total % 60} s: "
+            + ", ".join(f"{part} {seconds:.0f} s" for part, seconds in took.items()))
+
+
 def run(chosen, binaries):
     """@return exit status: 1 when a row or a bench failed."""
+    took = {}
     wanted = not chosen.no_hugepages and chosen.kind != "smoke"
     with contextlib.ExitStack() as stack:
         pages = stack.enter_context(machine.HugePages(hugepages_mib(chosen.kind), wanted))
@@ -258,14 +275,17 @@ def run(chosen, binaries):
         session = Session(chosen, binaries, pages)
         session.say(f"# {description['kind']}; {'huge' if pages.enough else 'ordinary'} pages; "
                     f"device on CPU {session.dut_core}, generator on {session.generator_core}")
-        session.run_rows()
+        with timed(took, "rows"):
+            session.run_rows()
         inside, connections = {}, {}
         if chosen.kind != "smoke" and not chosen.only:
-            connections = stateful.run(binaries, chosen.kind, session.say)
+            with timed(took, "wrk"):
+                connections = stateful.run(binaries, chosen.kind, session.say)
     if chosen.kind != "smoke" and not chosen.only:
         shorter = "quick" if chosen.windows else chosen.kind
-        inside = in_process.run(shorter, binaries, session.dut_core, session.say,
-                                not chosen.no_hugepages)
+        with timed(took, "without I/O"):
+            inside = in_process.run(shorter, binaries, session.dut_core, session.say,
+                                    not chosen.no_hugepages)
     failed = [row["name"] for row in session.rows if "failed" in row]
     failed += inside.get("failed", [])
     failed += [f"wrk {kind}" for kind, runs in connections.items() if "failed" in runs]
@@ -282,10 +302,13 @@ def run(chosen, binaries):
     result["floors"] = targets.floors(result)
     if inside:
         short = [t["name"] for t in result["targets"] if not t.get("pass", True)]
-        result["profiles"] = in_process.profiles(shorter, short, binaries, session.dut_core,
-                                                 session.say, not chosen.no_hugepages)
+        with timed(took, "profiles"):
+            result["profiles"] = in_process.profiles(shorter, short, binaries, session.dut_core,
+                                                     session.say, not chosen.no_hugepages)
+    result["took_seconds"] = took
     for line in [*map(targets.line, result["targets"]), *map(targets.floor_line, result["floors"])]:
         session.say(line)
     for path in report.write(result, pathlib.Path(chosen.out)):
         session.say(f"wrote {os.path.relpath(path)}")
+    session.say(took_line(took))
     return 1 if failed else 0

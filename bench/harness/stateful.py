@@ -15,7 +15,7 @@ VIP = 100
 # direct: the gateway routes, no balancer
 KINDS = {"quick": ("direct", "af_xdp", "nftables"),
          "full": ("direct", "af_xdp", "af_packet", "nftables", "iptables")}
-SECONDS = {"quick": 3, "full": 10}
+SECONDS = {"quick": 2, "full": 10}
 
 
 def _objects(lb):
