@@ -108,7 +108,8 @@ def syncs(name, services, modes):
     """Of a whole cluster and of one endpoint, by kernel modes of ours and of kube-proxy. The nft
     variant of iptables takes minutes for 10,000 Services."""
     return [row(f"sync-{who}{mode}-{name}", f"{dut}-{mode}", "veth", ("sync",), flows=1_000,
-                services=services, scheduler="random") for mode in modes for who, dut in BESIDE]
+                services=services, scheduler="random", mode="fullnat")  # the policies' defaults
+            for mode in modes for who, dut in BESIDE]
 
 
 def smoke():
