@@ -23,6 +23,7 @@
 #include <cstring>
 #include <utility>
 
+#include <linux/memfd.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -90,7 +91,8 @@ core::Result<std::unique_ptr<MemifPort>> MemifPort::open(const MemifOptions& opt
 core::Result<void> MemifPort::make_memory() {
   const std::size_t slots = options_.descriptors;
   const std::size_t bytes = round_up(2 * ring_bytes(slots) + 2 * slots * stride_, kHuge);
-  const int file = ::memfd_create("memif", MFD_CLOEXEC | (options_.hugepages ? MFD_HUGETLB : 0u));
+  const unsigned pages = options_.hugepages ? MFD_HUGETLB | MFD_HUGE_2MB : 0u;
+  const int file = ::memfd_create("memif", MFD_CLOEXEC | pages);
   if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes)) != 0) {
     return failure("memory of " + std::to_string(bytes) + " bytes");
   }
