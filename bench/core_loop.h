@@ -8,6 +8,7 @@
 #include "dataplane/core/net/parse_fast.h"
 #include "dataplane/core/net/rewrite.h"
 #include "dataplane/dpdk/rte_hash_index.h"
+#include "dataplane/pipeline/translation.h"
 
 namespace sluice::bench {
 
@@ -77,7 +78,8 @@ class CoreLoop {
       store_.table.on_packet(index, hits_[i].direction(), parsed_[i].tcp_flags, kNow);
       if constexpr (kUpTo == UpTo::kRewrite) {
         core::translate(packets[i].data, parsed_[i],
-                        translation(store_.table.entry(index), hits_[i].direction()));
+                        pipeline::translation_of<F>(store_.table.entry(index),
+                                                    hits_[i].direction(), *pointers_[i]));
       }
     }
     return static_cast<std::uint32_t>(std::popcount(found));
@@ -93,16 +95,6 @@ class CoreLoop {
   };
 
   explicit CoreLoop(dpdk::ConnStore<F> store) noexcept : store_(std::move(store)) {}
-
-  static core::Translation<F> translation(const typename core::HotEntryOf<F>::type& e,
-                                          core::Direction direction) noexcept {
-    const core::ChecksumDelta l3(e.l3_delta);
-    const core::ChecksumDelta l4(e.l4_delta);
-    if (direction == core::Direction::kForward) {
-      return {e.snat, e.backend, e.snat_port, e.backend_port, l3, l4};
-    }
-    return {e.vip, e.client, e.vip_port, e.client_port, l3.negated(), l4.negated()};
-  }
 
   dpdk::ConnStore<F> store_;
   NoRelease no_release_;

@@ -27,7 +27,7 @@ void Worker<Io, I4, I6, C>::serve_flows() noexcept {
   for (std::uint32_t k = 0; k < n; ++k) {
     const std::uint32_t i = places[k];
     if ((later >> k & 1) != 0) {
-      conns<F>().prefetch(hits_[k + kEntriesAhead].entry());
+      conns<F>().prefetch(hits_[k + kEntriesAhead]);
     }
     if ((found >> k & 1) == 0) [[unlikely]] {
       batch_.hashes[i] = hashes[k];
@@ -82,7 +82,7 @@ template <class F>
     return false;
   }
   entry.last_seen = now_;
-  core::translate(p.data, f, translation_of<F>(entry, d));
+  core::translate(p.data, f, translation_of<F>(entry, d, key_of<F>(i)));
   put_on_wire(p, word);
   return true;
 }

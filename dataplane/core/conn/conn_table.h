@@ -24,7 +24,7 @@ namespace sluice::core {
 //
 // One table per worker and family. Entries lie in two arrays (hot, cold) indexed by EntryIndex; the
 // index maps both keys of a connection to (entry, direction). An established packet costs three
-// cache lines: index bucket, index key, hot entry (IPv6: its second half as well).
+// cache lines: index bucket, index key, hot entry (IPv6 fullnat: its second line as well).
 //
 // Life of an entry: create() takes a free index, inserts both keys and appends the entry to the
 // list of its state. Half-open and closing states each have such a list, ordered by last_seen,
@@ -89,6 +89,11 @@ struct NewConn {
   bool forward_is_absent = false;     ///< the caller has looked it up: never kExists
   std::optional<std::uint32_t> reply_hash;  ///< ConnTable::hash(reply); empty: to be made
 };
+/// The backend sees the client's address.
+template <class F>
+[[nodiscard]] bool keeps_source(const NewConn<F>& conn) noexcept {
+  return conn.reply.dst == conn.forward.src;
+}
 
 struct ConnTableConfig {
   std::uint32_t capacity = 1'000'000;  ///< asked for; the table has rounded_capacity() of it
@@ -157,7 +162,7 @@ class ConnTable {
     const std::uint64_t all = ~std::uint64_t{0};
     const std::uint64_t first = ahead < kMaxBulk ? ~(all << ahead) : all;
     for (std::uint64_t left = mask & first; left != 0; left &= left - 1) {
-      prefetch(hits[std::countr_zero(left)].entry());
+      prefetch(hits[std::countr_zero(left)]);
     }
     return mask;
   }
@@ -182,6 +187,17 @@ class ConnTable {
     __builtin_prefetch(line, 1);
     if constexpr (sizeof(Hot) > 64) {
       __builtin_prefetch(line + 64, 1);
+    }
+  }
+
+  /// What an established packet reads of the entry.
+  [[gnu::always_inline]] void prefetch(KeyData hit) const noexcept {
+    const char* line = reinterpret_cast<const char*>(&hot_[at(hit.entry())]);
+    __builtin_prefetch(line, 1);
+    if constexpr (sizeof(Hot) > 64) {
+      if (hit.needs_second_line()) {
+        __builtin_prefetch(line + 64, 1);
+      }
     }
   }
 

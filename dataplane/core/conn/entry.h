@@ -69,12 +69,11 @@ struct alignas(64) HotEntry4 {
 };
 static_assert(sizeof(HotEntry4) == 64);
 
+/// The same for IPv6. The first line is enough for a packet whose source is kept (nat): forward it
+/// gets `backend`, reply it gets `vip`, and its other address stays as it is.
 struct alignas(64) HotEntry6 {
-  Ipv6Address client;
   Ipv6Address vip;
   Ipv6Address backend;
-  Ipv6Address snat;
-  // second line
   Be16 client_port;
   Be16 vip_port;
   Be16 backend_port;
@@ -89,12 +88,15 @@ struct alignas(64) HotEntry6 {
   std::uint8_t proto;
   ForwardingMode mode;
   std::uint8_t flags;
+  EntryIndex list_next;
+  // second line
+  Ipv6Address client;
+  Ipv6Address snat;
   ServiceSlot service;
   EndpointId endpoint;
-  EntryIndex list_next;
   std::uint8_t zero[24];
 };
-static_assert(sizeof(HotEntry6) == 128);
+static_assert(sizeof(HotEntry6) == 128 && offsetof(HotEntry6, client) == 64);
 
 template <class F>
 struct HotEntryOf;
@@ -129,6 +131,7 @@ inline constexpr std::uint8_t kEntryBackendClosedFirst = 4;
 inline constexpr std::uint8_t kEntrySnatPort = 8;     ///< holds a port of the source pool
 inline constexpr std::uint8_t kEntryDetached = 16;    ///< Service or endpoint left; idles out
 inline constexpr std::uint8_t kEntryOtherFamily = 32;  ///< ipip across families: see set_backend()
+inline constexpr std::uint8_t kEntryKeepsSource = 64;  ///< snat == client
 
 /// Where an IPv6 backend of an IPv4 flow lies: over `backend` and `snat`, and over the last two
 /// ports and the deltas. A packet that is not translated needs none of these.

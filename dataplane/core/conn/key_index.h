@@ -8,12 +8,14 @@
 
 namespace sluice::core {
 
-/// What a key leads to: entry << 1 | direction. It is the data word of rte_hash (a pointer that
-/// points nowhere), so that a bulk lookup writes straight into an array of these.
+/// What a key leads to: entry << 1 | direction, and whether a packet needs the second line of an
+/// entry that has two. It is the data word of rte_hash (a pointer that points nowhere), so that a
+/// bulk lookup writes straight into an array of these.
 struct KeyData {
   void* raw = nullptr;
-  static KeyData make(EntryIndex e, Direction d) noexcept {
-    const auto word = static_cast<std::uintptr_t>(e) << 1 | static_cast<std::uintptr_t>(d);
+  static KeyData make(EntryIndex e, Direction d, bool second_line = false) noexcept {
+    const auto word = static_cast<std::uintptr_t>(e) << 1 | static_cast<std::uintptr_t>(d) |
+                      static_cast<std::uintptr_t>(second_line) << kSecondLineBit;
     return {reinterpret_cast<void*>(word)};
   }
   [[nodiscard]] EntryIndex entry() const noexcept {
@@ -22,6 +24,12 @@ struct KeyData {
   [[nodiscard]] Direction direction() const noexcept {
     return static_cast<Direction>(reinterpret_cast<std::uintptr_t>(raw) & 1);
   }
+  [[nodiscard]] bool needs_second_line() const noexcept {
+    return (reinterpret_cast<std::uintptr_t>(raw) >> kSecondLineBit & 1) != 0;
+  }
+
+ private:
+  static constexpr unsigned kSecondLineBit = 40;  // above the 32 bits of an entry and the direction
 };
 static_assert(sizeof(KeyData) == sizeof(void*));
 

@@ -107,6 +107,37 @@ TYPED_TEST(ConnTableTest, BulkLookupMarksEachHit) {
   }
 }
 
+// What a packet of nat reads is in the first line; the lookup asks for no more.
+TYPED_TEST(ConnTableTest, HitSaysWhetherAPacketNeedsTheSecondLine) {
+  auto t = this->make();
+  const auto nat = nat_flow<TypeParam>(1);
+  const auto fullnat = fullnat_flow<TypeParam>(2, 5000);
+  const auto kept = t.created(nat);
+  const auto translated = t.created(fullnat);
+  auto& index = t.table().index();
+
+  for (const auto* flow : {&nat, &fullnat}) {
+    for (const auto* key : {&flow->forward, &flow->reply}) {
+      KeyData hit;
+      ASSERT_TRUE(index.find(*key, t.table().hash(*key), hit));
+      EXPECT_EQ(hit.needs_second_line(), flow == &fullnat);
+      EXPECT_EQ(hit.entry(), flow == &fullnat ? translated : kept);
+    }
+  }
+  EXPECT_NE(t.table().entry(kept).flags & kEntryKeepsSource, 0);
+  EXPECT_EQ(t.table().entry(translated).flags & kEntryKeepsSource, 0);
+}
+
+TEST(KeyData, HoldsTheGreatestEntryBesideItsBits) {
+  const auto last = static_cast<EntryIndex>(0xfffffffe);
+  for (const bool second_line : {false, true}) {
+    const KeyData data = KeyData::make(last, Direction::kReply, second_line);
+    EXPECT_EQ(data.entry(), last);
+    EXPECT_EQ(data.direction(), Direction::kReply);
+    EXPECT_EQ(data.needs_second_line(), second_line);
+  }
+}
+
 // One UDP socket, two VIPs, one backend: both flows would have the same reply key.
 TYPED_TEST(ConnTableTest, ReplyKeyOfALiveFlowIsAClash) {
   auto t = this->make();
