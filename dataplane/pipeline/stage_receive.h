@@ -55,9 +55,8 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 [[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::take_message(
     const HandoverMessage& message, BatchSizes& sizes) noexcept {
   const std::uint32_t i = batch_.size++;
-  Packet& p = batch_.packets[i];
-  message.take(p);
-  __builtin_prefetch(p.data, 1);
+  __builtin_prefetch(message.frame(), 1);
+  message.take(batch_.packets[i]);
   batch_.stages[i] = message.stage;
   batch_.from[i] = message.from;
   if (message.content == HandoverContent::kFlow4) {
