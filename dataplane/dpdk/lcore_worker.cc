@@ -130,7 +130,8 @@ core::Result<std::unique_ptr<LcoreWorker>> LcoreWorker::create(const LcoreWorker
   worker.seed = random_seed();
   std::optional<EntryMemory> steering;
   if (const std::size_t bytes = steering_bytes(config.workers, config.connections); bytes != 0) {
-    auto memory = EntryMemory::allocate({"stw" + number, config.numa_socket}, bytes);
+    auto memory = EntryMemory::allocate({"stw" + number, config.numa_socket}, bytes,
+                                        "workers of flows");
     if (!memory) {
       return tl::make_unexpected(memory.error());
     }

@@ -60,13 +60,14 @@ void RteFree::operator()(std::byte* p) const noexcept {
   rte_free(p);
 }
 
-core::Result<EntryMemory> EntryMemory::allocate(const MemoryRequest& request, std::size_t bytes) {
+core::Result<EntryMemory> EntryMemory::allocate(const MemoryRequest& request, std::size_t bytes,
+                                                 const char* what) {
   const int socket = socket_of(request);
   void* data = surely_too_little(socket, bytes)
                    ? nullptr
                    : rte_malloc_socket(request.name.c_str(), bytes, 64, socket);
   if (data == nullptr) {
-    return tl::unexpected(too_little(request, "connection entries", bytes));
+    return tl::unexpected(too_little(request, what, bytes));
   }
   return EntryMemory(static_cast<std::byte*>(data), bytes);
 }

@@ -138,12 +138,14 @@ struct RteFree {
   void operator()(std::byte* p) const noexcept;
 };
 
-/// Memory of the entry arrays, huge pages where EAL has them.
+/// Memory of arrays that workers index, huge pages where EAL has them.
 class EntryMemory {
  public:
+  /// @param what  it is for, in the message.
   /// Errors: too little memory, with the number of bytes needed. Thread: main, after EAL init.
   [[nodiscard]] static core::Result<EntryMemory> allocate(const MemoryRequest& request,
-                                                          std::size_t bytes);
+                                                          std::size_t bytes,
+                                                          const char* what = "connection entries");
   [[nodiscard]] std::span<std::byte> span() const noexcept { return {data_.get(), size_}; }
 
  private:

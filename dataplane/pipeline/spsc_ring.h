@@ -18,8 +18,8 @@ namespace sluice::pipeline {
 /// tables it had loaded: a packet is never handled by an older table than it was decided with).
 /// `head_` the same the other way, so a slot is overwritten only after it was read.
 ///
-/// Thread: push(), claim() and publish() producer only, pop() and consume() consumer only, size() any
-/// (approximate).
+/// Thread: push(), claim() and publish() producer only, pop() and consume() consumer only, size()
+/// any (approximate).
 template <class T>
 class SpscRing {
  public:
@@ -39,7 +39,7 @@ class SpscRing {
     return true;
   }
 
-  /// Where the next element is to be written. The next publish() shows all claimed so far.
+  /// Where the next element is to be written, before the next publish(): that shows all claimed.
   /// @return nullptr: full.
   [[nodiscard]] T* claim() noexcept {
     if (claimed_ - head_seen_ > mask_) {

@@ -64,8 +64,8 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
   const Ownership owner = owner_of(*tables_, links_.owners, tuple, syn);
   if (owner.cls != FlowClass::kNone && owner.worker != config_.index &&
       batch_.stages[i] < Stage::kOwner) {
-    if (elsewhere_.pays() && !syn && batch_.stages[i] == Stage::kFresh) {
-      steering_.keep(batch_.hashes[i], owner.worker);
+    if (elsewhere_.pays() && batch_.stages[i] == Stage::kFresh) {
+      remember(batch_.hashes[i], owner.worker, syn);
     }
     hand_over(i, owner.worker, Stage::kOwner);
     return;

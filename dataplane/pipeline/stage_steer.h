@@ -9,12 +9,14 @@
 //
 // Such a packet meets neither the receiver's tables nor the owner procedure. It skips only what the
 // receiver would have found out: its connection is not here. So a wrong memory costs two crossings
-// and changes nothing. What is found out after a return is not remembered: packets of no connection
-// would go that way every time.
+// and changes nothing but the order of the flow's packets, once: those behind the one that comes
+// back overtake it. Flows of no connection (answers of direct ones, dr past a full table) would go
+// that way for ever, so who came back is not asked about again (SteeringCache::ignore()) until a
+// SYN goes out or the flow is opened here.
 //
 // A SYN asks nobody and leaves no answer: it opens a flow, or ends one that stood in its way, and
-// a flood of them must not drive out what is known of others. Within a burst all packets of a flow
-// get one answer, and rings keep their order; so do flows.
+// a flood of them must not drive out what is known of others (floods of other packets do). Within a
+// burst all packets of a flow but its SYN get one answer, and rings keep their order; so do flows.
 
 #include "dataplane/pipeline/worker.h"
 
@@ -112,10 +114,21 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
   return true;
 }
 
+/// A packet that goes to its owner by the full procedure.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+inline void Worker<Io, I4, I6, C>::remember(std::uint32_t hash, std::size_t worker,
+                                            bool syn) noexcept {
+  if (syn) {
+    steering_.forget(hash);  // a new connection, to be remembered from its next packet on
+  } else {
+    steering_.keep(hash, worker);
+  }
+}
+
 /// A packet that was sent by what was remembered, and is back.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::see_returned(std::uint32_t hash) noexcept {
-  steering_.forget(hash);
+  steering_.ignore(hash);
   counters_.add(Counter::kSteeringReturned);
 }
 

@@ -22,9 +22,12 @@ namespace sluice::pipeline {
 //
 // The answers are hints. Flows of equal set and tag share one, flows end, tables change: whoever
 // gets a packet by a hint looks it up and sends it back when it does not have it (stage_steer.h).
+// From then on its place says that there is no answer: a packet that comes back is overtaken by the
+// next one of its flow, so that must not happen again and again.
 //
-// The worker takes as few bits as the group needs, the tag the others: with two workers one flow
-// in 4,000 finds another one's answer in a full cache, with 128 workers one in 64.
+// The worker takes as few bits as the group needs, the tag the others, and from 2^16 sets on the
+// tag has bits of the set: with two workers and a million connections one flow in 2,000 finds
+// another one's answer in a full cache, in the largest cache one in 500, with 128 workers one in 64.
 
 /// Where flows of others are served. Thread: the one worker it belongs to.
 class SteeringCache {
@@ -71,9 +74,9 @@ class SteeringCache {
       return kNone;
     }
     const auto code = static_cast<std::uint16_t>(set[std::countr_zero(places)] & worker_mask_);
-    return code == own_ ? 0 : code;
+    return code == kNoAnswer ? kNone : code == own_ ? 0 : code;
   }
-  /// Precondition: `worker` is not this one.
+  /// Precondition: `worker` is not this one. Nothing where ignore() was called.
   void keep(std::uint32_t hash, std::size_t worker) noexcept {
     std::uint16_t* set = set_of(hash);
     const std::uint32_t known = places_of(set, hash);
@@ -81,14 +84,17 @@ class SteeringCache {
     const std::uint32_t at = known != 0  ? static_cast<std::uint32_t>(std::countr_zero(known))
                              : free != 0 ? static_cast<std::uint32_t>(std::countr_zero(free))
                                          : turn_++ % kWays;
-    // Its own number is free to stand for worker 0: an empty place is 0.
+    if (known != 0 && (set[at] & worker_mask_) == kNoAnswer) {
+      return;
+    }
+    // Its own number is free to stand for worker 0, whose number says that there is no answer.
     set[at] = static_cast<std::uint16_t>(tag_of(hash) | (worker == 0 ? own_ : worker));
   }
-  void forget(std::uint32_t hash) noexcept {
-    std::uint16_t* set = set_of(hash);
-    for (std::uint32_t places = places_of(set, hash); places != 0; places &= places - 1) {
-      set[std::countr_zero(places)] = 0;
-    }
+  /// As if nothing had been remembered.
+  void forget(std::uint32_t hash) noexcept { set_all(hash, 0); }
+  /// No answer any more for flows of this place, until it is forgotten or given up.
+  void ignore(std::uint32_t hash) noexcept {
+    set_all(hash, static_cast<std::uint16_t>(tag_of(hash) | kNoAnswer));
   }
 
  private:
@@ -97,24 +103,31 @@ class SteeringCache {
   static constexpr std::uint64_t kLeastSets = 64;
   static constexpr std::uint64_t kManySets = 1 << 18;  ///< 4 MiB
   static constexpr std::uint64_t kMostSets = 1 << 20;  ///< 16 MiB; the tag needs some bits
+  static constexpr std::uint16_t kNoAnswer = 0;        ///< in the bits of the worker
 
   [[nodiscard]] std::uint16_t* set_of(std::uint32_t hash) const noexcept {
     return places_ + std::size_t{hash & set_mask_} * kWays;
   }
+  /// Never 0: a place of 0 is empty.
   [[nodiscard]] std::uint16_t tag_of(std::uint32_t hash) const noexcept {
-    return static_cast<std::uint16_t>(hash >> 16 & ~std::uint32_t{worker_mask_});
+    const std::uint32_t tag = hash >> 16 & ~std::uint32_t{worker_mask_};
+    return static_cast<std::uint16_t>(tag != 0 ? tag : worker_mask_ + 1u);
+  }
+  void set_all(std::uint32_t hash, std::uint16_t value) noexcept {
+    std::uint16_t* set = set_of(hash);
+    for (std::uint32_t places = places_of(set, hash); places != 0; places &= places - 1) {
+      set[std::countr_zero(places)] = value;
+    }
   }
 
 #ifdef __SSE2__
-  /// One bit for each place of this tag that is not empty.
+  /// One bit for each place of this tag.
   [[nodiscard, gnu::always_inline]] std::uint32_t places_of(const std::uint16_t* set,
                                                             std::uint32_t hash) const noexcept {
     const __m128i all = _mm_load_si128(reinterpret_cast<const __m128i*>(set));
     const __m128i workers = _mm_set1_epi16(static_cast<short>(worker_mask_));
     const __m128i tags = _mm_andnot_si128(workers, all);
-    const __m128i equal = _mm_cmpeq_epi16(tags, _mm_set1_epi16(static_cast<short>(tag_of(hash))));
-    const __m128i empty = _mm_cmpeq_epi16(all, _mm_setzero_si128());
-    return bits_of(_mm_andnot_si128(empty, equal));
+    return bits_of(_mm_cmpeq_epi16(tags, _mm_set1_epi16(static_cast<short>(tag_of(hash)))));
   }
   [[nodiscard]] static std::uint32_t empty_places(const std::uint16_t* set) noexcept {
     const __m128i all = _mm_load_si128(reinterpret_cast<const __m128i*>(set));
@@ -129,8 +142,7 @@ class SteeringCache {
                                         std::uint32_t hash) const noexcept {
     std::uint32_t places = 0;
     for (std::uint32_t i = 0; i < kWays; ++i) {
-      const bool equal = (set[i] & ~worker_mask_) == tag_of(hash) && set[i] != 0;
-      places |= equal ? 1u << i : 0;
+      places |= (set[i] & ~worker_mask_) == tag_of(hash) ? 1u << i : 0;
     }
     return places;
   }

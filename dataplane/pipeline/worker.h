@@ -168,6 +168,7 @@ class Worker {
   void parse_and_steer(BatchSizes& sizes) noexcept;
   [[nodiscard]] std::uint32_t known_worker(std::uint32_t i) const noexcept;
   bool send_known(std::uint32_t i, HandoverRing& ring) noexcept;
+  void remember(std::uint32_t hash, std::size_t worker, bool syn) noexcept;
   void see_returned(std::uint32_t hash) noexcept;
 
   // stage_lookup.h

@@ -112,8 +112,12 @@ TYPED_TEST(ConnTableTest, HitSaysWhetherAPacketNeedsTheSecondLine) {
   auto t = this->make();
   const auto nat = nat_flow<TypeParam>(1);
   const auto fullnat = fullnat_flow<TypeParam>(2, 5000);
+  auto tunnel = nat_flow<TypeParam>(3);
+  tunnel.mode = ForwardingMode::kIpip;
+  tunnel.reply = tunnel.forward.reversed();
   const auto kept = t.created(nat);
   const auto translated = t.created(fullnat);
+  (void)t.created(tunnel);
   auto& index = t.table().index();
 
   for (const auto* flow : {&nat, &fullnat}) {
@@ -124,6 +128,9 @@ TYPED_TEST(ConnTableTest, HitSaysWhetherAPacketNeedsTheSecondLine) {
       EXPECT_EQ(hit.entry(), flow == &fullnat ? translated : kept);
     }
   }
+  KeyData hit;
+  ASSERT_TRUE(index.find(tunnel.forward, t.table().hash(tunnel.forward), hit));
+  EXPECT_TRUE(hit.needs_second_line());
   EXPECT_NE(t.table().entry(kept).flags & kEntryKeepsSource, 0);
   EXPECT_EQ(t.table().entry(translated).flags & kEntryKeepsSource, 0);
 }

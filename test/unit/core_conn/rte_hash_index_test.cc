@@ -134,6 +134,13 @@ TEST(RteHashLayout, IsNoneOfATableThatIsNotWhatItIsTakenFor) {
   EXPECT_EQ(rte_hash_count(hash->get()), 1);
 }
 
+TEST(RteHashLayout, IsNoneOfATableThatAnswersOtherwise) {
+  const auto hash = make_rte_hash({"odd"}, 1u << 10, 16);
+  ASSERT_TRUE(hash);
+  rte_hash_set_cmp_func(hash->get(), [](const void*, const void*, std::size_t) { return 0; });
+  EXPECT_FALSE(find_layout(hash->get(), "odd", 1u << 10, 16)) << "to it all keys are the same";
+}
+
 /// An index and rte_hash's own answers about the same table.
 template <class Key>
 class Compared {

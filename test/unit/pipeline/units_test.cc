@@ -71,6 +71,23 @@ TEST(SpscRing, KeepsOrderAndRefusesWhenFull) {
   EXPECT_EQ(ring.size(), 0u);
 }
 
+TEST(SpscRing, ShowsWhatWasClaimedWhenItIsPublished) {
+  pipeline::SpscRing<int> ring(8);
+  int out[8];
+  for (int i = 0; i < 8; ++i) {
+    int* const place = ring.claim();
+    ASSERT_NE(place, nullptr);
+    *place = i;
+  }
+  EXPECT_EQ(ring.claim(), nullptr);
+  EXPECT_EQ(ring.pop(out, 8), 0u);
+  ring.publish();
+  ASSERT_EQ(ring.pop(out, 8), 8u);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(out[i], i);
+  }
+}
+
 TEST(Idle, AutoPausesThenYieldsThenSleepsUntilWorkComes) {
   pipeline::Idle idle(IdleStrategy::kAuto);
   for (std::uint32_t n = 0; n < pipeline::Idle::kPauses; ++n) {
