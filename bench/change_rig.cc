@@ -128,7 +128,7 @@ struct ChangeRig::Parts {
     table.capacity = kConnections;
     table.hash_seed = 1;
     pipeline::WorkerConfig config;
-    config.new_flow_budget = pipeline::kBurst;
+    config.overload_bursts = UINT32_MAX;
     config.service_slots = slots;
     const pipeline::WorkerLinks links{publisher.cell(), rings,    owners,   hops,
                                       counts,           counters, requests, dumps};

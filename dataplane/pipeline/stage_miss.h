@@ -61,11 +61,15 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
     answer_owner(i, tuple);
     return;
   }
+  if (is_over_budget() && drops_early<F>(i, tuple, syn)) [[unlikely]] {
+    return;
+  }
   const Ownership owner = owner_of(*tables_, links_.owners, tuple, syn);
   if (owner.cls != FlowClass::kNone && owner.worker != config_.index &&
       batch_.stages[i] < Stage::kOwner) {
     if (elsewhere_.pays() && batch_.stages[i] == Stage::kFresh) {
-      remember(batch_.hashes[i], owner.worker, syn);
+      // A SYN opens a connection, to be remembered from its next packet on.
+      syn ? steering_.forget(batch_.hashes[i]) : steering_.keep(batch_.hashes[i], owner.worker);
     }
     hand_over(i, owner.worker, Stage::kOwner);
     return;
@@ -91,6 +95,35 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
       pass(i, f.protocol == core::kIpProtoTcp && !syn ? Counter::kHostNoEntry : Counter::kHostPass);
       return;
   }
+}
+
+/// Of a flood beyond the budget most packets end here, before anything is decided about them: they
+/// may not cost established flows their frames. What goes on: packets for the host, for another
+/// worker, of flows that wait or are planned, and all that open no flow. @return true: served.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+[[gnu::noinline]] bool Worker<Io, I4, I6, C>::drops_early(std::uint32_t i,
+                                                          const core::FlowTuple& tuple,
+                                                          bool syn) noexcept {
+  const core::ParsedFrame& f = batch_.parsed[i];
+  const Stage stage = batch_.stages[i];
+  const bool opens = syn || (f.protocol == core::kIpProtoUdp && f.l4_offset != 0);
+  if (!opens || stage == Stage::kPicked ||
+      !exact_frontend(*tables_->table, {tuple.dst, tuple.dport, tuple.protocol})) {
+    return false;
+  }
+  const auto sport = core::Be16::from_host(tuple.sport);
+  if (stage < Stage::kOwner && links_.owners.of_client(tuple.src, sport) != config_.index) {
+    return false;
+  }
+  if (waits_for_answer(i, tuple) || settle<F>(i)) {
+    return true;
+  }
+  if (!is_over_budget()) {  // of those planned not all may have become flows
+    return false;
+  }
+  drop(batch_.packets[i], Counter::kConnNewFlowBudget);
+  return true;
 }
 
 /// A direct connection to a backend must not meet a finished translated one that holds its reverse
@@ -216,8 +249,10 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
 /// The flows of this poll, planned ones of both families included, are as many as overload allows.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 bool Worker<Io, I4, I6, C>::is_over_budget() const noexcept {
-  return overloaded() &&
-         opened_in_poll_ + planned4_.size + planned6_.size >= config_.new_flow_budget;
+  // Whoever does not catch up loses frames of established flows meanwhile, so it opens fewer still.
+  const bool for_long = full_bursts_ >= config_.long_overload_bursts;
+  const std::uint32_t budget = for_long ? 1 : config_.new_flow_budget;
+  return overloaded() && opened_in_poll_ + planned4_.size + planned6_.size >= budget;
 }
 
 /// Only a worker that cannot keep up sees full bursts one after the other. A single one means

@@ -114,17 +114,6 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
   return true;
 }
 
-/// A packet that goes to its owner by the full procedure.
-template <PacketIo Io, class I4, class I6, WorkerClock C>
-inline void Worker<Io, I4, I6, C>::remember(std::uint32_t hash, std::size_t worker,
-                                            bool syn) noexcept {
-  if (syn) {
-    steering_.forget(hash);  // a new connection, to be remembered from its next packet on
-  } else {
-    steering_.keep(hash, worker);
-  }
-}
-
 /// A packet that was sent by what was remembered, and is back.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::see_returned(std::uint32_t hash) noexcept {

@@ -168,7 +168,6 @@ class Worker {
   void parse_and_steer(BatchSizes& sizes) noexcept;
   [[nodiscard]] std::uint32_t known_worker(std::uint32_t i) const noexcept;
   bool send_known(std::uint32_t i, HandoverRing& ring) noexcept;
-  void remember(std::uint32_t hash, std::size_t worker, bool syn) noexcept;
   void see_returned(std::uint32_t hash) noexcept;
 
   // stage_lookup.h
@@ -199,6 +198,8 @@ class Worker {
   void serve_misses() noexcept;
   template <class F>
   void serve_miss(std::uint32_t i) noexcept;
+  template <class F>
+  bool drops_early(std::uint32_t i, const core::FlowTuple& tuple, bool syn) noexcept;
   template <class F>
   bool serve_as_hit(std::uint32_t i) noexcept;
   template <class F>

@@ -79,6 +79,36 @@ TEST_F(FloodTest, AFloodOpensAFewFlowsAPollAndEveryHitIsServed) {
   EXPECT_EQ(burst(kFull).size(), pipeline::kBurst);
 }
 
+TEST_F(FloodTest, ALongFloodOpensOneFlowAPoll) {
+  for (std::uint32_t n = 0; n + 1 < pipeline::WorkerConfig{}.long_overload_bursts; ++n) {
+    burst(kFull);
+  }
+  EXPECT_EQ(burst(kFull, 4).size(), 4u + 1);
+  EXPECT_EQ(burst(kFull - 1).size(), pipeline::kBurst - 1);
+}
+
+TEST_F(FloodTest, BesideAFloodTheHostGetsItsOwn) {
+  for (int n = 0; n < kOverload; ++n) {
+    burst(kFull);
+  }
+  for (int n = 0; n < 10; ++n) {
+    group_.inject(0, tcp4(kClient2, "192.0.2.250", static_cast<std::uint16_t>(n + 1), 22, kSyn));
+    group_.inject(0, udp4(kClient2, "192.0.2.250", static_cast<std::uint16_t>(n + 1), 123));
+  }
+  EXPECT_EQ(burst(kFull - 20).size(), kBudget);
+  EXPECT_EQ(group_.take_to_host().size(), 20u);
+}
+
+TEST_F(FloodTest, AFlowOpenedInAFloodGetsAllItsPackets) {
+  for (int n = 0; n < kOverload; ++n) {
+    burst(kFull);
+  }
+  for (int n = 0; n < 5; ++n) {
+    group_.inject(0, udp4(kClient2, "203.0.113.53", 777, 53));
+  }
+  EXPECT_EQ(burst(kFull - 5).size(), 4 + kBudget);
+}
+
 TEST_F(FloodTest, FlowsOfBothFamiliesShareTheBudget) {
   sent(0, tcp6(kClient6, kVip6, 999, 80, kSyn));  // its neighbours are known
   for (int n = 0; n + 1 < kOverload; ++n) {
@@ -88,6 +118,32 @@ TEST_F(FloodTest, FlowsOfBothFamiliesShareTheBudget) {
     group_.inject(0, tcp6(kClient6, kVip6, static_cast<std::uint16_t>(1000 + n), 80, kSyn));
   }
   EXPECT_EQ(burst(kFull / 2).size(), kBudget);
+}
+
+SteppedGroupConfig last_of_two() {
+  SteppedGroupConfig config;
+  config.workers = 2;
+  config.owner_twist = pipeline::OwnerTwist::kLast;
+  return config;
+}
+class ForeignFloodTest : public PipelineTest {
+ protected:
+  ForeignFloodTest() : PipelineTest(last_of_two()) {}
+};
+
+TEST_F(ForeignFloodTest, WhoIsFloodedDropsNoNewFlowOfAnotherWorker) {
+  establish(40000);
+  const std::uint64_t before = group_.count(1, Counter::kConnCreated);
+  std::uint16_t sport = 1000;
+  for (int burst = 0; burst < 3 * kOverload; ++burst) {
+    for (int n = 0; n < kFull; ++n) {
+      group_.inject(0, tcp4(kClient2, kVip, sport++, 80, kSyn));
+    }
+    group_.step(0);
+    group_.step(1);
+  }
+  EXPECT_EQ(group_.count(0, Counter::kConnNewFlowBudget), 0u);
+  EXPECT_EQ(group_.count(1, Counter::kConnCreated) - before, 3u * kOverload * kFull);
 }
 
 SteppedGroupConfig small_table() {
