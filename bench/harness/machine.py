@@ -8,6 +8,7 @@ import re
 import subprocess
 import time
 
+SCHEDSTAT = pathlib.Path("/proc/self/schedstat")  # not every kernel has it
 POOL = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
 
 
@@ -38,7 +39,8 @@ def describe():
     """Machine, versions and settings, as they go into the result. `kind` is what two machines must
     share before their figures are compared."""
     model = cpu_model()
-    memory = int(re.search(r"MemTotal:\s+(\d+)", pathlib.Path("/proc/meminfo").read_text()).group(1))
+    meminfo = pathlib.Path("/proc/meminfo").read_text()
+    memory = int(re.search(r"MemTotal:\s+(\d+)", meminfo).group(1))
     flags = pathlib.Path("/proc/cpuinfo").read_text()
     return {
         "kind": f"{model}, {len(cpus())} CPUs" + (", virtual" if " hypervisor" in flags else ""),
@@ -87,7 +89,8 @@ class Stolen:
 
 class Waited:
     """How long each of the threads was ready to run and another had its CPU within a context;
-    .seconds, by name, after it. name=threads; one that has ended counts as never."""
+    .seconds, by name, after it: None where the kernel does not tell (no schedstat, or no thread is
+    known). name=threads; one that has ended counts as never."""
 
     def __init__(self, **tids):
         self.tids, self.seconds = tids, {}
@@ -97,11 +100,17 @@ class Waited:
         return self
 
     def __exit__(self, *_):
-        self.seconds = {name: max(0, self._of(tids) - self._before[name])
+        self.seconds = {name: self._since(self._before[name], self._of(tids))
                         for name, tids in self.tids.items()}
 
     @staticmethod
+    def _since(before, after):
+        return None if before is None or after is None else max(0, after - before)
+
+    @staticmethod
     def _of(tids):
+        if not tids or not SCHEDSTAT.exists():
+            return None
         total = 0
         for tid in tids:
             with contextlib.suppress(OSError):  # it has ended

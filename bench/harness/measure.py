@@ -12,6 +12,7 @@ EXCEED = 0.5       # share of them that may lose more than that
 LATENCY = (0.2, 5) # seconds and number of the undisturbed windows of a latency
 REPEATS = 2        # in so many times as many windows at most
 AWAY = 0.005       # share of a window; twice that decides its p99
+DECIDES = 0.01     # share of the frames; where that is lost, the p99 is of those that were fast
 
 
 def spread(values):
@@ -40,7 +41,8 @@ def merge(one, two):
 def limit_of(before, after, result, window):
     """What shows that the device was the limit. queued: share of the frames in flight that were at
     the device (Little's law: rate times the usual latency). full: share of its polls that found
-    frames and got a whole burst, where it counts them. generator_idle: time the generator waited."""
+    frames and got a whole burst, where it counts them. generator_idle: time the generator
+    waited."""
     rate = result["received"] / result["seconds"]
     proof = {"generator_idle": result["idle"]}
     if "latency_us" in result:  # else it cannot be shown
@@ -106,9 +108,9 @@ def search(generator, most_mpps, trial=0.1, steps=8, names=("ndr", "pdr"), settl
     """Rates without loss (ndr) and with at most half a per cent (pdr), by bisection, which for pdr
     begins with the bounds that the trials for ndr leave it. First frames of new flows count, too.
     As in MLRsearch (RFC 9971) a rate has several short trials and most of them decide: a CPU that
-    is taken away for longer than the ring lasts spoils a trial at any rate. spoilt: trials that lost
-    more than allowed at the rates found to hold. Bounded: `steps` rates for each at most. settle:
-    seconds before each, in which the device forgets what it was sent."""
+    is taken away for longer than the ring lasts spoils a trial at any rate. spoilt: trials that
+    lost more than allowed at the rates found to hold. Bounded: `steps` rates for each at most.
+    settle: seconds before each, in which the device forgets what it was sent."""
     tried, found = [], {}
     for name in names:
         allowed = LOSSES[name]
@@ -131,9 +133,10 @@ def search(generator, most_mpps, trial=0.1, steps=8, names=("ndr", "pdr"), settl
 
 
 def _is_disturbed(result, least_held):
-    """Whether a CPU of ours was taken away in a window: by another guest, by another program, or,
-    for longer than in the quietest window, by whoever held the generator up."""
-    waited = max(result.get("waited", {}).values(), default=0) / result["seconds"]
+    """Whether a CPU of ours was taken away in a window: by another guest, by another thread (of
+    another program or of the device's own), or, for longer than in the quietest window, by whoever
+    held the generator up. Who waited unknown to the kernel (None) waited not."""
+    waited = max(filter(None, result.get("waited", {}).values()), default=0) / result["seconds"]
     held = (result.get("held") or 0) - least_held
     return any(result.get("steal", {}).values()) or max(waited, held) > AWAY
 
@@ -143,10 +146,19 @@ def _are_disturbed(results):
     return [_is_disturbed(r, least) for r in results]
 
 
+def _window(result, bad):
+    """What is kept of a window. skipped: share of the frames that the generator left out."""
+    asked = result["offered"] + result["skipped"]
+    return {**result["latency_us"], "disturbed": bad, "lost": loss_of(result),
+            "skipped": result["skipped"] / asked if asked else 0}
+
+
 def latency(generator, rate_mpps, seconds, windows):
     """Percentiles in microseconds at a rate, for each the median of the windows that nobody
     disturbed: one that was is repeated, for twice as many windows at most. Where those hardly leave
-    one of two, the median is that of all. All are kept; range: the least and the most p99 of all."""
+    one of two, the median is that of all. lost: share of the frames, by the same windows; a frame
+    that was lost has no latency. All are kept; range: the least and the most p99 of all.
+    unwatched: threads of which the kernel does not tell how long they waited for a CPU."""
     seen = []
     while len(seen) < windows or (len(seen) < REPEATS * windows
                                   and _are_disturbed(seen).count(False) < windows):
@@ -158,22 +170,32 @@ def latency(generator, rate_mpps, seconds, windows):
     spoilt = _are_disturbed(seen)
     quiet = [r for r, bad in zip(seen, spoilt) if not bad]
     told = quiet if 2 * len(quiet) > windows else seen
+    unwatched = {name for r in seen for name, s in r.get("waited", {}).items() if s is None}
     p99 = [r["latency_us"]["p99"] for r in seen]
     return {**{key: statistics.median(r["latency_us"][key] for r in told)
                for key in seen[0]["latency_us"]},
-            "windows": [{**r["latency_us"], "disturbed": bad} for r, bad in zip(seen, spoilt)],
-            "quiet": len(quiet), "told": len(told), "range": [min(p99), max(p99)],
-            "host": disturbed(seen)}
+            "lost": statistics.median(map(loss_of, told)),
+            "windows": [_window(r, bad) for r, bad in zip(seen, spoilt)],
+            "unwatched": sorted(unwatched), "quiet": len(quiet), "told": len(told),
+            "range": [min(p99), max(p99)], "host": disturbed(seen)}
 
 
 def latency_text(found):
-    """p99, its range, and how many windows it is of."""
+    """p99, its range, how many windows it is of, and what was lost in them."""
     low, high = found["range"]
     count, quiet = len(found["windows"]), found["quiet"]
     text = f"{found['p99']:.0f} us ({low:.0f} to {high:.0f} in {count} windows"
     if quiet < count:
-        text += f", {count - quiet} of them disturbed by the host"
+        text += f", {count - quiet} of them disturbed"
         text += "" if found["told"] < count else " and not left out"
+    if found["unwatched"]:
+        text += f", of {' and '.join(found['unwatched'])} not known who else had its CPU"
+    lost = max(window["lost"] for window in found["windows"])
+    if lost > 0:
+        text += f", {found['lost']:.2%} lost, {lost:.2%} in the worst"
+    skipped = max(window["skipped"] for window in found["windows"])
+    if skipped > 0:
+        text += f", generator left out up to {skipped:.2%}"
     return text + ")"
 
 

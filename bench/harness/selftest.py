@@ -5,8 +5,9 @@ import threading
 import unittest
 from unittest import mock
 
-from . import (cluster, dut, in_process, machine, matrix, measure, profile, pushing, report, session,
+from . import (cluster, dut, in_process, machine, matrix, measure, profile, report, session,
                stateful, targets)
+from .beside_selftest import Goodput, Pushes  # noqa: F401  (their tests are of this run)
 from .kube_proxy_selftest import KubeProxy  # noqa: F401  (its tests are of this run)
 
 
@@ -30,7 +31,7 @@ class FakeGenerator:
         offered = sent - fresh_sent
         lost = sent - int(self.passed(rate) * seconds) + (300 if held_up else 0)
         return {"seconds": seconds, "offered": offered, "fresh_sent": fresh_sent,
-                "fresh_received": 0, "received": max(0, offered - lost),
+                "fresh_received": 0, "received": max(0, offered - lost), "skipped": 0,
                 "latency_us": {"p50": 0}}
 
 
@@ -86,8 +87,9 @@ class Search(unittest.TestCase):
 
 class Latency(unittest.TestCase):
     @staticmethod
-    def window(p99, steal=0, waited=0.0, held=0.01):
-        return {"seconds": 1, "received": 1, "latency_us": {"p50": p99 / 2, "p99": p99},
+    def window(p99, steal=0, waited=0.0, held=0.01, lost=0, skipped=0):
+        return {"seconds": 1, "offered": 1000, "received": 1000 - lost, "skipped": skipped,
+                "latency_us": {"p50": p99 / 2, "p99": p99},
                 "steal": {"device": steal, "generator": 0}, "held": held,
                 "waited": {"device": waited, "generator": 0}}
 
@@ -112,22 +114,42 @@ class Latency(unittest.TestCase):
             self.assertEqual([w["disturbed"] for w in found["windows"]],
                              [False, True, False, True, False])
             self.assertEqual(found["host"]["steal"][1], sign.get("steal", 0))
-            self.assertEqual(measure.latency_text(found), "8 us (7 to 2000 in 5 windows, 2 of them "
-                                                          "disturbed by the host)")
+            self.assertEqual(measure.latency_text(found),
+                             "8 us (7 to 2000 in 5 windows, 2 of them disturbed)")
 
     def test_that_was_disturbed_all_the_time_is_that_of_all_windows_and_says_so(self):
         bad = [self.window(p99, steal=1) for p99 in (100, 200, 300, 400, 500)]
         found = self.of(*bad, self.window(7))
         self.assertEqual((found["p99"], found["quiet"]), (250, 1))
-        self.assertIn("5 of them disturbed by the host and not left out",
-                      measure.latency_text(found))
+        self.assertIn("5 of them disturbed and not left out", measure.latency_text(found))
+
+    def test_tells_what_was_lost_and_what_the_generator_left_out(self):
+        found = self.of(self.window(7), self.window(8, lost=20),
+                        self.window(9, lost=5, skipped=250))
+        for window, lost in zip(found["windows"], (0, 0.02, 0.005)):
+            self.assertAlmostEqual(window["lost"], lost)
+        self.assertAlmostEqual(found["lost"], 0.005)
+        self.assertEqual(measure.latency_text(found),
+                         "8 us (7 to 9 in 3 windows, 0.50% lost, 2.00% in the worst, "
+                         "generator left out up to 20.00%)")
+
+    def test_reaches_no_target_where_the_slowest_frames_may_be_among_those_that_were_lost(self):
+        for lost, passes in ((9, True), (10, False)):
+            result = result_with(1)
+            found = self.of(*[self.window(7, lost=lost)] * 3)
+            result["rows"][0]["latency"] = dict.fromkeys(("10", "50", "90"), found)
+            self.assertEqual(Targets.named(result, "latency_p99_us_at_10")["pass"], passes)
+
+    def test_tells_of_whom_it_is_not_known_who_else_had_its_cpu(self):
+        found = self.of(*[self.window(7, waited=None)] * 3)
+        self.assertEqual(found["quiet"], 3)
+        self.assertIn("of device not known who else had its CPU", measure.latency_text(found))
 
     def test_is_told_beside_that_of_devices_that_do_less(self):
         result = result_with(1)
         shares = ("10", "50", "90")
-        for row, held, p99 in ((result["rows"][0], (0.01, 0.03, 0.02), 30),
-                               ({**matrix.row("probe", "probe"), "oversubscribed": False}, (0, 0, 0),
-                                28)):
+        probe = {**matrix.row("probe", "probe"), "oversubscribed": False}
+        for row, held, p99 in ((result["rows"][0], (0.01, 0.03, 0.02), 30), (probe, (0, 0, 0), 28)):
             found = {**self.of(*[self.window(p99)] * 3), "host": {"held": held}}
             row["latency"] = dict.fromkeys(shares, found)
             result["rows"] += [row] if row["name"] == "probe" else []
@@ -143,6 +165,15 @@ class Waited(unittest.TestCase):
             pass
         self.assertEqual(waited.seconds["generator"], 0)
         self.assertGreaterEqual(waited.seconds["device"], 0)
+
+    def test_is_unknown_where_the_kernel_does_not_tell_or_no_thread_is_known(self):
+        with machine.Waited(device=[]) as waited:
+            pass
+        self.assertIsNone(waited.seconds["device"])
+        with mock.patch.object(machine, "SCHEDSTAT", pathlib.Path("/proc/self/no-such-file")), \
+                machine.Waited(generator=[threading.get_native_id()]) as waited:
+            pass
+        self.assertIsNone(waited.seconds["generator"])
 
 
 class Limit(unittest.TestCase):
@@ -271,81 +302,6 @@ class Targets(unittest.TestCase):
         self.assertEqual((done["targets"], done["failed"]), ([], ["pipeline"]))
         result = {**result_with(1), "in_process": done}
         self.assertIn("failed", self.named(result, "nat4_64k")["not_measured"])
-
-
-class FakePushed:
-    """A device and its pusher at once: each window lasts a second, in which frames are lost where
-    the pusher runs; it pushes at the times `at` after a window began."""
-
-    def __init__(self, lost_inside, at):
-        self.lost_inside, self.at = lost_inside, at
-        self.pushing, self.now = False, 0.0
-        self.total = {"rx_frames": 0, "tx_frames": 0, "tx_dropped": 0}
-        self.pusher = self
-
-    def ask(self, command):
-        self.pushing = command != "stop"
-        return {"failed": 0, "at": [self.now - 1 + at for at in self.at]}
-
-    def counters(self):
-        return dict(self.total)
-
-    def load(self, seconds, rate):
-        began, self.now = self.now, self.now + 1
-        lost = 50_000 if self.pushing else 0
-        self.total["rx_frames"] += rate
-        self.total["tx_frames"] += rate - lost
-        self.total["tx_dropped"] += 0 if self.lost_inside else lost
-        return {"seconds": seconds, "offered": rate, "received": rate - lost, "refused": 0,
-                "fresh_sent": 0, "fresh_received": 0, "window": (began, self.now)}
-
-
-class Pushes(unittest.TestCase):
-    @staticmethod
-    def beside(lost_inside, at):
-        device = FakePushed(lost_inside, at)
-        return pushing.beside(device, device, 1, 1, 2, "change 100")
-
-    def test_tell_what_sluiced_lost_from_what_the_generator_did_not_take(self):
-        for lost_inside, taken in ((True, 0.95), (False, 1)):
-            found = self.beside(lost_inside, [0.1 * n for n in range(10)])
-            self.assertAlmostEqual(found["ratio"]["goodput"], 0.95)
-            self.assertAlmostEqual(found["ratio"]["taken"], taken)
-            self.assertFalse(found["late"])
-
-    def test_count_only_where_they_were_made_in_a_window(self):
-        found = self.beside(True, [0.1, 0.2, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6])
-        self.assertEqual((found["pushed"], found["asked"], found["late"]), (4, 20, True))
-
-
-class FakeFlooded:
-    """A device and its generator at once: it passes 1,000 frames a second, its ring refuses more."""
-
-    def __init__(self):
-        self.total = {"poll_total": 0, "rx_full_bursts": 0, "unchanged": 7}
-
-    def counters(self):
-        return dict(self.total)
-
-    def load(self, seconds, rate, fresh=0):
-        sent, lost = int(rate * (1 - fresh)), max(0, rate - 1000)
-        self.total["poll_total"] += 100
-        self.total["rx_full_bursts"] += 100 if lost else 0
-        return {"seconds": 1, "offered": sent, "received": sent - lost, "refused": lost,
-                "fresh_sent": 0, "fresh_received": 0, "skipped": rate // 10}
-
-
-class Goodput(unittest.TestCase):
-    def test_beside_a_flood_tells_a_worker_that_does_not_keep_up(self):
-        fake = FakeFlooded()
-        found = measure.goodput_beside(fake, fake, 1, 3, {"rate": 1000},
-                                       {"rate": 1100, "fresh": 0.5})
-        self.assertAlmostEqual(found["ratio"], 1 - 100 / 550)
-        self.assertAlmostEqual(found["beside"]["refused"], 100 / 550)
-        self.assertEqual((found["alone"]["full"], found["beside"]["full"]), (0, 1))
-        self.assertAlmostEqual(found["beside"]["skipped"], 0.1)
-        self.assertEqual(found["device"], {"poll_total": 300, "rx_full_bursts": 300})
-        self.assertIn("bursts full 100%", targets._flood({"creation_millions": 0.2, **found})["proof"])
 
 
 class InProcess(unittest.TestCase):

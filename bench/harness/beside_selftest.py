@@ -1,0 +1,81 @@
+"""Tests of what is measured beside something else: pushes, a flood."""
+
+import unittest
+
+from . import measure, pushing, targets
+
+
+class FakePushed:
+    """A device and its pusher at once: each window lasts a second, in which frames are lost where
+    the pusher runs; it pushes at the times `at` after a window began."""
+
+    def __init__(self, lost_inside, at):
+        self.lost_inside, self.at = lost_inside, at
+        self.pushing, self.now = False, 0.0
+        self.total = {"rx_frames": 0, "tx_frames": 0, "tx_dropped": 0}
+        self.pusher = self
+
+    def ask(self, command):
+        self.pushing = command != "stop"
+        return {"failed": 0, "at": [self.now - 1 + at for at in self.at]}
+
+    def counters(self):
+        return dict(self.total)
+
+    def load(self, seconds, rate):
+        began, self.now = self.now, self.now + 1
+        lost = 50_000 if self.pushing else 0
+        self.total["rx_frames"] += rate
+        self.total["tx_frames"] += rate - lost
+        self.total["tx_dropped"] += 0 if self.lost_inside else lost
+        return {"seconds": seconds, "offered": rate, "received": rate - lost, "refused": 0,
+                "fresh_sent": 0, "fresh_received": 0, "window": (began, self.now)}
+
+
+class Pushes(unittest.TestCase):
+    @staticmethod
+    def beside(lost_inside, at):
+        device = FakePushed(lost_inside, at)
+        return pushing.beside(device, device, 1, 1, 2, "change 100")
+
+    def test_tell_what_sluiced_lost_from_what_the_generator_did_not_take(self):
+        for lost_inside, taken in ((True, 0.95), (False, 1)):
+            found = self.beside(lost_inside, [0.1 * n for n in range(10)])
+            self.assertAlmostEqual(found["ratio"]["goodput"], 0.95)
+            self.assertAlmostEqual(found["ratio"]["taken"], taken)
+            self.assertFalse(found["late"])
+
+    def test_count_only_where_they_were_made_in_a_window(self):
+        found = self.beside(True, [0.1, 0.2, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6])
+        self.assertEqual((found["pushed"], found["asked"], found["late"]), (4, 20, True))
+
+
+class FakeFlooded:
+    """A device and its generator at once: it passes 1,000 frames a second and refuses more."""
+
+    def __init__(self):
+        self.total = {"poll_total": 0, "rx_full_bursts": 0, "unchanged": 7}
+
+    def counters(self):
+        return dict(self.total)
+
+    def load(self, seconds, rate, fresh=0):
+        sent, lost = int(rate * (1 - fresh)), max(0, rate - 1000)
+        self.total["poll_total"] += 100
+        self.total["rx_full_bursts"] += 100 if lost else 0
+        return {"seconds": 1, "offered": sent, "received": sent - lost, "refused": lost,
+                "fresh_sent": 0, "fresh_received": 0, "skipped": rate // 10}
+
+
+class Goodput(unittest.TestCase):
+    def test_beside_a_flood_tells_a_worker_that_does_not_keep_up(self):
+        fake = FakeFlooded()
+        found = measure.goodput_beside(fake, fake, 1, 3, {"rate": 1000},
+                                       {"rate": 1100, "fresh": 0.5})
+        self.assertAlmostEqual(found["ratio"], 1 - 100 / 550)
+        self.assertAlmostEqual(found["beside"]["refused"], 100 / 550)
+        self.assertEqual((found["alone"]["full"], found["beside"]["full"]), (0, 1))
+        self.assertAlmostEqual(found["beside"]["skipped"], 0.1)
+        self.assertEqual(found["device"], {"poll_total": 300, "rx_full_bursts": 300})
+        self.assertIn("bursts full 100%",
+                      targets._flood({"creation_millions": 0.2, **found})["proof"])
