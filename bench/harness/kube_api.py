@@ -68,7 +68,7 @@ class Objects:
 
     def after(self, version, kind):
         """(what, object) of each change behind that version, as they happen."""
-        at = int(version) - FIRST
+        at = max(0, int(version) - FIRST)  # "0": whatever there is
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: len(self._events) > at)

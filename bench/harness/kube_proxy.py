@@ -4,6 +4,7 @@ It takes Services from an API server and from nothing else: kube_api.py, a proce
 namespace of the device.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -102,14 +103,19 @@ class KubeProxy(dut.Kernel):
     def start(self):
         objects = self.folder / "cluster.json"
         write_cluster(objects, self.point)
-        self.api = subprocess.Popen(self.space.command(*api_command(objects)), stdin=subprocess.PIPE,
-                                    stdout=subprocess.PIPE, text=True)
+        self.api = subprocess.Popen(self.space.command(*api_command(objects)), text=True,
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         port = self.api.stdout.readline().strip()
         self.spawn(command(self.folder, port, self.mode, self.variant, NODE))
 
+    def _has_synced(self):
+        with contextlib.suppress(subprocess.CalledProcessError):  # it does not serve yet
+            return syncing.of(self).all.count > 0
+        return False
+
     def ready(self):
-        dut.wait_for("kube-proxy has not synced", lambda: syncing.of(self).full.count, SECONDS,
-                     self.process, self.log, every=0.5)
+        dut.wait_for("kube-proxy has not synced", self._has_synced, SECONDS, self.process, self.log,
+                     every=0.5)
         family = self.point["family"]
         own = {"family": "ip" if family == 4 else "ip6", "iptables":
                f"ip{'' if family == 4 else '6'}tables{'-' + self.variant if self.variant else ''}"}

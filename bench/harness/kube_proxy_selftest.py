@@ -3,13 +3,14 @@
 import itertools
 import json
 import pathlib
+import subprocess
 import tempfile
 import threading
 import unittest
 import urllib.request
 from unittest import mock
 
-from . import kube_api, kube_proxy, matrix, syncing
+from . import dut, kube_api, kube_proxy, matrix, syncing
 
 
 def named(kind, name, **more):
@@ -49,6 +50,11 @@ class KubeProxy(unittest.TestCase):
         self.assertEqual([first[0], end[0], next(events)[0]], ["ADDED", "BOOKMARK", "MODIFIED"])
         self.assertEqual(end[1]["metadata"]["annotations"], kube_api.INITIAL_END)
 
+    def test_hears_from_any_version_that_is_none_of_ours_of_all_changes(self):
+        self.objects.put(named("Service", "s0"))
+        events = self.get(self.SERVICES + "?watch=true&resourceVersion=0")[2]
+        self.assertEqual(next(events)[0], "MODIFIED")
+
     def test_is_served_over_http(self):
         with kube_api.server_of(self.objects) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -74,8 +80,31 @@ class KubeProxy(unittest.TestCase):
                          for name in syncing.NAMES.values()
                          for family, what, value in ((4, "sum", "0.25"), (4, "count", "2"),
                                                      (6, "sum", "9"), (6, "count", "9")))
-        self.assertEqual(syncing.read(page, 4), syncing.Syncs(*[syncing.Durations(2, 0.25)] * 3))
+        self.assertEqual(syncing.read(page, 4), syncing.Syncs(*[syncing.Durations(2, 0.25)] * 4))
         self.assertEqual(syncing.read("", 4).full, syncing.Durations(0, 0))
+
+    @staticmethod
+    def device(page):
+        """One whose metrics are that page; None: it serves none."""
+        run = mock.Mock(side_effect=subprocess.CalledProcessError(7, "curl")) if page is None else \
+            mock.Mock(return_value=mock.Mock(stdout=page))
+        return mock.Mock(space=mock.Mock(run=run), point=matrix.BASE)
+
+    def test_has_synced_by_the_metric_that_every_mode_has_and_not_before_it_serves(self):
+        name = syncing.NAMES["all"] + '_count{ip_family="IPv4"} '
+        for page, synced in ((name + "1", True), (name + "0", False), (None, False)):
+            self.assertEqual(kube_proxy.KubeProxy._has_synced(self.device(page)), synced)
+
+    def test_that_does_not_answer_later_has_not_synced_no_time(self):
+        with self.assertRaises(subprocess.CalledProcessError):
+            syncing.of(self.device(None))
+
+    def test_has_no_figure_of_a_first_sync_that_was_none_or_two(self):
+        name = syncing.NAMES["full"]
+        for count in (0, 2):
+            page = f'{name}_sum{{ip_family="IPv4"}} 3\n{name}_count{{ip_family="IPv4"}} {count}'
+            with self.assertRaisesRegex(dut.DutError, f"{count} full syncs"):
+                syncing.measure(self.device(page))
 
     def test_is_told_of_one_endpoint_less_and_then_of_all(self):
         point = {**matrix.BASE, "services": 3}

@@ -7,7 +7,6 @@ import datetime
 import os
 import re
 import statistics
-import subprocess
 import time
 import typing
 
@@ -29,11 +28,13 @@ class Syncs(typing.NamedTuple):
     full: Durations
     partial: Durations
     programming: Durations  # from the change of an endpoint until it was in force
+    all: Durations  # whichever it was; a mode that knows no partial ones (ipvs) tells only this
 
 
 NAMES = {"full": "kubeproxy_sync_full_proxy_rules_duration_seconds",
          "partial": "kubeproxy_sync_partial_proxy_rules_duration_seconds",
-         "programming": "kubeproxy_network_programming_duration_seconds"}
+         "programming": "kubeproxy_network_programming_duration_seconds",
+         "all": "kubeproxy_sync_proxy_rules_duration_seconds"}
 
 
 def read(page, family):
@@ -47,10 +48,8 @@ def read(page, family):
 
 
 def of(device):
-    try:
-        page = device.space.run("curl", "-sf", "http://127.0.0.1:10249/metrics").stdout
-    except subprocess.CalledProcessError:  # it does not serve yet
-        page = ""
+    """Errors: CalledProcessError, it does not serve (which is not that nothing happened)."""
+    page = device.space.run("curl", "-sf", "http://127.0.0.1:10249/metrics").stdout
     return read(page, device.point["family"])
 
 
@@ -74,9 +73,12 @@ def change_of(point, number, turn):
 
 def measure(device):
     """Of a device that is ready, in ms: full (the first sync of all), ready_cpu (all CPU time until
-    now), and of one changed endpoint change (until in force), change_sync and change_cpu."""
+    now), and of one changed endpoint change (until in force), change_sync and change_cpu. Errors:
+    DutError, it made another number of full syncs than one, whose mean would be of none of them."""
     start = of(device)
-    figures = {"full_ms": start.full.seconds / start.full.count * 1e3,
+    if start.full.count != 1:
+        raise dut.DutError(f"{start.full.count} full syncs instead of one")
+    figures = {"full_ms": start.full.seconds * 1e3,
                "ready_cpu_ms": cpu_seconds(device.process.pid) * 1e3}
     programming, syncs, cpu = [], [], 0.0
     for turn in range(CHANGES):
