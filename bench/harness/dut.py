@@ -36,10 +36,10 @@ def wait_for(what, condition, seconds, process=None, log=None, every=0.05):
 
 
 class Link:
-    """How generator and device under test are joined. kind: memif (the memory is the generator's, the
-    device under test copies in both directions), memif-zero-copy (the memory is the device's, nobody
-    copies), vhost (the device under test is the back end, the
-    generator a virtio-user port), veth (interfaces `dut` and `gen`)."""
+    """How generator and device under test are joined. kind: memif (the memory is the generator's,
+    the device under test copies in both directions), memif-zero-copy (the memory is the device's,
+    nobody copies), vhost (the device under test is the back end, the generator a virtio-user port),
+    veth (interfaces `dut` and `gen`)."""
 
     descriptors = 1024  # of each ring
 
@@ -298,7 +298,8 @@ class Testpmd(Dut):
         d = str(self.link.descriptors)
         # Line by line: what it says is waited for.
         self.spawn(["stdbuf", "-oL", "dpdk-testpmd", f"--lcores=0@{other},1@{self.core}",
-                    "--no-pci", "--no-telemetry", "-m", "512", *memory, "--vdev", self.link.dut_device(),
+                    "--no-pci", "--no-telemetry", "-m", "512", *memory,
+                    "--vdev", self.link.dut_device(),
                     "--", f"--forward-mode={self.mode}", "--port-topology=loop", "--nb-cores=1",
                     "--total-num-mbufs=16384", f"--rxd={d}", f"--txd={d}", "--no-lsc-interrupt",
                     "--disable-link-check"],

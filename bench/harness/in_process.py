@@ -72,8 +72,8 @@ _OTHERS = {"endpoint_change_p99_ms": ("change", ["--windows", "1", "--changes", 
                                                  "--replaces", "1", "--firsts", "1"], "changes"),
            "full_snapshot_ms": ("change", ["--windows", "1", "--changes", "1", "--replaces", "3",
                                             "--firsts", "1"], "snapshots"),
-           "nftables_full_cpu_ms": ("kernel", ["--services", "10000", "--kind", "0", "--peer-seconds",
-                                               "0", "--changes", "1"], "full")}
+           "nftables_full_cpu_ms": ("kernel", ["--services", "10000", "--kind", "0",
+                                               "--peer-seconds", "0", "--changes", "1"], "full")}
 SECTION = re.compile(r"^section (\S+) ([\d.]+)$", re.M)
 SECTION_SECONDS = 120  # in which the profile of one must be done
 
@@ -93,8 +93,8 @@ def section_of(target, huge):
 
 
 def profiles(kind, short, binaries, core, say, wanted=True):
-    """{target: profile, or why it is missing} of those of `short` that a bench without I/O measures;
-    {} without perf. --quick has no time to open 4 million flows for each."""
+    """{target: profile, or why it is missing} of those of `short` that a bench without I/O
+    measures; {} without perf. --quick has no time to open 4 million flows for each."""
     found, known = {}, {}
     if not profile.found():
         return found

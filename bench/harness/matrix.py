@@ -20,8 +20,9 @@ def row(name, dut="sluiced", link="memif", measures=("throughput",), pair=None,
 
 
 PROFILED = ("throughput", "profile")
-SCHEDULERS = ("random", "wrandom", "rr", "wrr", "lc", "wlc", "lblc", "lblcr", "sh", "dh", "sed", "nq",
-              "mh")
+SCHEDULERS = ("random", "wrandom", "rr", "wrr", "lc", "wlc", "lblc", "lblcr", "sh", "dh", "sed",
+              "nq", "mh")
+BACKENDS = (1, 10, 100, 1_000)
 # Every value of every factor, and where its figure is: a row, or a name that a bench without I/O
 # prints.
 FACTORS = {
@@ -30,7 +31,7 @@ FACTORS = {
               "4 M": "flows-4m", "16 M": "flows-16m"},
     "Services": {"1": "services-1", "1 k": "services-1k", "10 k": "services-10k",
                  "100 k": "services-100k"},
-    "backends": {"1": "backends-1", "10": "backends-10", "100": "backends-100", "1,000": "backends-1000"},
+    "backends": {f"{count:,}": f"backends-{count}" for count in BACKENDS},
     "scheduler": {name: f"scheduler-{name}" for name in SCHEDULERS},
     "mode": {"nat": "base", "fullnat": "fullnat", "dr": "dr", "ipip": "ipip"},
     "family": {"IPv4": "base", "IPv6": "ipv6", "IPv6 UDP": "ipv6-udp",
@@ -81,7 +82,7 @@ def full():
              (("1", 1), ("1k", 1_000), ("4m", 4_000_000), ("16m", 16_000_000))]
     rows += [row(f"services-{name}", services=count, scheduler="random") for name, count in
              (("1", 1), ("1k", 1_000), ("10k", 10_000), ("100k", 100_000))]
-    rows += [row(f"backends-{count}", backends=count, services=100) for count in (1, 10, 100, 1_000)]
+    rows += [row(f"backends-{count}", backends=count, services=100) for count in BACKENDS]
     rows += [row(f"scheduler-{name}", scheduler=name, measures=("throughput", "new_flows"),
                  fresh=0.5) for name in SCHEDULERS]
     rows += [row("udp", proto="udp"), row("ipv6-udp", family=6, proto="udp"),

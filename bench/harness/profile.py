@@ -1,11 +1,11 @@
-"""Where cycles go: `perf record`, of a device's pollers beside a closed loop, and of a bench without
-I/O while it takes the time of one figure.
+"""Where cycles go: `perf record`, of a device's pollers beside a closed loop, and of a bench
+without I/O while it takes the time of one figure.
 
-perf is told by a pipe when to sample (`--control`), so that neither starting nor opening flows is in
-the picture. A poller that finds no frame spins all the same: such samples are taken out. What empty
-polls look like is recorded first, with no traffic. Beside the load there are at most as many of them
-as the symbol leaves room for that is rarest there for what it is at rest: the clock, which a poll
-reads once, whether it brings no frame or 64.
+perf is told by a pipe when to sample (`--control`), so that neither starting nor opening flows is
+in the picture. A poller that finds no frame spins all the same: such samples are taken out. What
+empty polls look like is recorded first, with no traffic. Beside the load there are at most as many
+of them as the symbol leaves room for that is rarest there for what it is at rest: the clock, which
+a poll reads once, whether it brings no frame or 64.
 """
 
 import contextlib
@@ -145,8 +145,9 @@ def _sampled(device, action):
 
 
 def of_pollers(device, generator, **load):
-    """{"symbols": [(share, symbol)], "each": ns a frame, "unit", "idle": share of empty polls, taken
-    out} of the device's pollers under load, a closed loop unless told; None without perf or samples."""
+    """{"symbols": [(share, symbol)], "each": ns a frame, "unit", "idle": share of empty polls,
+    taken out} of the device's pollers under load, a closed loop unless told; None without perf or
+    samples."""
     if not device.pollers() or not found():
         return None
     load = load or {"window": measure.WINDOW}

@@ -32,8 +32,8 @@ def _remarks(row):
                          f"generator idle {limit['generator_idle']:.0%}")
     if "search" in row:
         s = row["search"]
-        words.append(", ".join(f"{name.upper()} {s[name]:.2f}" for name in measure.LOSSES if name in s)
-                     + f" Mpps ({s['spoilt']} of {s['held_trials']} trials spoilt)")
+        rates = ", ".join(f"{name.upper()} {s[name]:.2f}" for name in measure.LOSSES if name in s)
+        words.append(f"{rates} Mpps ({s['spoilt']} of {s['held_trials']} trials spoilt)")
     if "latency" in row:
         words.append("p99 " + ", ".join(f"{share} %: {measure.latency_text(found)}"
                                         for share, found in row["latency"].items()))
@@ -42,8 +42,9 @@ def _remarks(row):
     if "sync" in row:
         s = row["sync"]
         words.append(f"full sync {s['full_ms']:.0f} ms, CPU until ready "
-                     f"{s['ready_cpu_ms']:.0f} ms; one endpoint in force in {s['change_ms']:.1f} ms (sync "
-                     f"{s['change_sync_ms']:.2f} ms, CPU {s['change_cpu_ms']:.1f} ms)")
+                     f"{s['ready_cpu_ms']:.0f} ms; one endpoint in force in "
+                     f"{s['change_ms']:.1f} ms (sync {s['change_sync_ms']:.2f} ms, CPU "
+                     f"{s['change_cpu_ms']:.1f} ms)")
     for name, found in row.get("pushes", {}).items():
         words.append(f"{name.replace('_', ' ')}: goodput x{found['ratio']['goodput']:.4f}, without "
                      f"what the generator had no time to take x{found['ratio']['taken']:.4f}, "
@@ -186,14 +187,16 @@ def _profile_table(what, names, picture):
 
 def markdown(result, old, pictures):
     m = result["machine"]
-    text = (f"# {result['date']}, {m['kind']}\n\n`bench/run --{result['run']}`, commit {m['commit']},"
-            f" kernel {m['kernel']}, DPDK {m['dpdk']}, {m['compiler']}; "
+    text = (f"# {result['date']}, {m['kind']}\n\n"
+            f"`bench/run --{result['run']}`, commit {m['commit']}, kernel {m['kernel']}, "
+            f"DPDK {m['dpdk']}, {m['compiler']}; "
             f"{'huge' if result['settings']['hugepages'] else 'ordinary'} pages; load before "
             f"{m['load_before']:.1f}; isolated CPUs: {m['isolated'] or 'none'}.\n\n"
             "Frames that came back, in million a second: median of "
             f"{result['settings']['windows']} windows of {result['settings']['seconds']} s "
-            "(twice as many for rows of a pair; in --full 5 of 0.5 s for rows without one) and half "
-            "their range. Compare ratios; absolute figures hold for this machine and hour.\n\n")
+            "(twice as many for rows of a pair; in --full 5 of 0.5 s for rows without one) and "
+            "half their range. Compare ratios; absolute figures hold for this machine and "
+            "hour.\n\n")
     text += "## Ratio to the peers\n\n" + _table(
         ["row", "peer", "ratio"], [(a, b, f"{r:.2f}") for a, b, r in ratios(result["rows"])])
     text += "## Targets\n\n```\n" + "".join(targets.line(t) + "\n" for t in result["targets"])
@@ -213,9 +216,9 @@ def markdown(result, old, pictures):
              for kind, runs in result.get("stateful", {}).items()
              for name, r in runs.items() if isinstance(r, dict)]
     if lines:
-        text += ("## wrk and nginx in namespaces\n\nAll on the same CPUs; `direct` is the gateway as "
-                 "a router.\n\n" + _table(["through", "connections", "requests/s", "p99 ms", "errors"],
-                                         lines))
+        text += ("## wrk and nginx in namespaces\n\nAll on the same CPUs; `direct` is the gateway "
+                 "as a router.\n\n" + _table(["through", "connections", "requests/s", "p99 ms",
+                                              "errors"], lines))
     for name, output in result["in_process"].items():
         if isinstance(output, str):
             text += f"## {name}, no I/O\n\n```\n{output.rstrip()}\n```\n\n"

@@ -88,8 +88,8 @@ class Session:
         """Why a point does not fit the memory, or None."""
         if point["flows"] <= 1_000_000:
             return None
-        # Tables of both families (192 and 320 bytes a connection), and images of the frames, twice 64
-        # or 128 bytes.
+        # Tables of both families (192 and 320 bytes a connection), and images of the frames, twice
+        # 64 or 128 bytes.
         tables = dut.connections_of(point) * 512 >> 20
         images = point["flows"] * (150 if point["family"] == 4 else 300) >> 20
         ordinary = machine.available_mib() * 0.8

@@ -1,5 +1,6 @@
-"""Real TCP connections: wrk against nginx in namespaces, through sluiced, through the kernel with our
-rules, and without any balancer. Everything shares the CPUs of this machine: only ratios count."""
+"""Real TCP connections: wrk against nginx in namespaces, through sluiced, through the kernel with
+our rules, and without any balancer. Everything shares the CPUs of this machine: only ratios count.
+"""
 
 import json
 import re
