@@ -22,8 +22,8 @@ struct DeviceOptions {
   std::uint32_t frame = 1518;   ///< longest frame
 };
 
-/// EAL and one ethdev with one queue. Frames to send come from a pool of their own whose buffers are
-/// zero behind the headers, so that a long frame costs no filling. Thread: one.
+/// EAL and one ethdev with one queue. Frames to send come from a pool of their own whose buffers
+/// are zero behind the headers, so that a long frame costs no filling. Thread: one.
 class Device {
  public:
   static constexpr std::uint16_t kBurst = 64;

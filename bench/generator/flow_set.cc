@@ -151,7 +151,7 @@ void FlowSetOf<F>::take(Port& port, const Frame& frame) {
     serve(port, inner);
     return;
   }
-  answer_request(port, frame);
+  answer_request(port, frame, *this);
 }
 
 /// What a client or a backend does with a frame of a handshake.
@@ -195,8 +195,7 @@ template <class F>
 Images FlowSetOf<F>::images() const {
   const std::uint32_t directions = plan().one_way ? 1 : 2;
   const std::uint32_t count = plan().flows * directions;
-  const std::uint32_t header = offsets().payload + static_cast<std::uint32_t>(kStampBytes);
-  Images images(count, header <= 64 ? 64 : 128);
+  Images images(count, stride());
   const Shuffle order(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t k = order.at(i);
@@ -249,7 +248,7 @@ const std::uint8_t* look_at(const std::uint8_t* frame, std::uint32_t length,
   return nullptr;
 }
 
-void answer_request(Port& port, const Frame& frame) noexcept {
+void answer_request(Port& port, const Frame& frame, const FlowSet& flows) noexcept {
   std::array<std::uint8_t, kLongestRequest> copy;
   std::uint32_t length = frame.length;
   Frame answer;
@@ -257,7 +256,8 @@ void answer_request(Port& port, const Frame& frame) noexcept {
     return;
   }
   std::memcpy(copy.data(), frame.data, length);
-  if (answer_neighbour(copy.data(), length, port.mac()) && port.reserve(&answer, 1) == 1) {
+  if (answer_neighbour(copy.data(), length, port.mac()) && length <= flows.stride() &&
+      port.reserve(&answer, 1) == 1) {
     std::memcpy(answer.data, copy.data(), length);
     answer.length = length;
     port.send(&answer, 1);

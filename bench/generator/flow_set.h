@@ -67,6 +67,10 @@ class FlowSet {
   /// A packet to an address that is no Service's.
   virtual void write_foreign(std::uint8_t* at, std::uint32_t n) const noexcept = 0;
 
+  /// Bytes of every frame that are written, in images too; what is behind is zero.
+  [[nodiscard]] std::uint32_t stride() const noexcept {
+    return offsets_.payload + kStampBytes <= 64 ? 64 : 128;
+  }
   /// Of image i, without FCS.
   [[nodiscard]] std::uint32_t length_of(std::uint32_t i) const noexcept {
     return std::max(plan_.lengths[i % kLengths % plan_.lengths.size()], offsets_.shortest());
@@ -92,8 +96,9 @@ class FlowSet {
 [[nodiscard]] const std::uint8_t* look_at(const std::uint8_t* frame, std::uint32_t length,
                                           const FlowSet& flows) noexcept;
 
-/// Answers what came if it is a neighbour request.
-void answer_request(Port& port, const Frame& frame) noexcept;
+/// Answers what came if it is a neighbour request. Not with more bytes than every frame of the run
+/// writes: what is behind must stay zero in the memory of a port. (IPv4 needs no longer answer.)
+void answer_request(Port& port, const Frame& frame, const FlowSet& flows) noexcept;
 
 /// Both checksums of a frame that look_at() knew.
 [[nodiscard]] bool checksums_right(const std::uint8_t* inner, const FlowSet& flows) noexcept;

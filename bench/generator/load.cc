@@ -234,7 +234,7 @@ void Load::take_other(const Frame& frame, std::uint64_t now) {
   if (const std::uint8_t* inner = look_at(frame.data, frame.length, flows_)) {
     count(inner, now);
   } else {
-    answer_request(port_, frame);
+    answer_request(port_, frame, flows_);
   }
 }
 

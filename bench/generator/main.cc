@@ -1,5 +1,5 @@
-// sluice-generator: the embedded traffic generator. It carries out commands from standard input, one
-// a line, and answers each, and its own start, with one line of JSON:
+// sluice-generator: the embedded traffic generator. It carries out commands from standard input,
+// one a line, and answers each, and its own start, with one line of JSON:
 //
 //   open                                           waits for the link and opens all flows
 //   load seconds=1 window=512                      closed loop
@@ -49,8 +49,8 @@ void print_result(const LoadResult& r) {
               "\"skipped\": %lu, \"stalls\": %lu, \"bad_checksums\": %lu, \"bursts\": %lu, "
               "\"bursts_refused\": %lu, \"idle\": %.4f, \"held\": %.4f, \"latency_us\": {",
               r.seconds, r.offered, r.refused, r.received, r.fresh_sent, r.fresh_received,
-              r.foreign_sent, r.skipped, r.stalls, r.bad_checksums, r.bursts, r.bursts_refused, r.idle,
-              r.held);
+              r.foreign_sent, r.skipped, r.stalls, r.bad_checksums, r.bursts, r.bursts_refused,
+              r.idle, r.held);
   const std::pair<const char*, double> shares[] = {
       {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"p99.99", 0.9999}};
   for (const auto& [name, share] : shares) {
@@ -83,6 +83,20 @@ bool wait_for_link(Port& port, double seconds) {
   return port.link_up();
 }
 
+/// A client tries again for as long as a link may take: DPDK's server refuses between the creation
+/// of its device and its start. Errors: the last one.
+core::Result<std::unique_ptr<MemifPort>> open_patiently(const MemifOptions& memif,
+                                                        double seconds) {
+  constexpr unsigned kPauseMicros = 50'000;
+  const auto end = tsc() + static_cast<std::uint64_t>(seconds * ticks_per_second());
+  auto port = MemifPort::open(memif);
+  while (!port && !memif.server && tsc() < end) {
+    ::usleep(kPauseMicros);
+    port = MemifPort::open(memif);
+  }
+  return port;
+}
+
 core::Result<std::unique_ptr<Port>> open_memif(const Options& options) {
   const auto mac = core::parse_mac(options.mac);
   if (!mac) {
@@ -94,8 +108,9 @@ core::Result<std::unique_ptr<Port>> open_memif(const Options& options) {
   if (::sched_setaffinity(0, sizeof cpus, &cpus) != 0) {
     return tl::make_unexpected(core::Error{"generator: no such CPU"});
   }
-  return MemifPort::open({options.memif, options.memif_server, *mac, options.device.hugepages,
-                          options.device.descriptors, options.device.frame});
+  return open_patiently({options.memif, options.memif_server, *mac, options.device.hugepages,
+                         options.device.descriptors, options.device.frame},
+                        options.link_seconds);
 }
 
 core::Result<std::unique_ptr<Port>> open_port(const Options& options) {
@@ -193,7 +208,7 @@ class Session {
       std::uint16_t got = 0;
       while (port_.link_up() && (got = port_.receive(frames)) != 0) {
         std::for_each(frames, frames + got,
-                      [this](const Frame& frame) { answer_request(port_, frame); });
+                      [this](const Frame& frame) { answer_request(port_, frame, *flows_); });
         port_.release();
       }
     }

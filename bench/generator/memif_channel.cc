@@ -125,6 +125,12 @@ struct Received {
   int file = -1;
 };
 
+void close_file(int file) {
+  if (file >= 0) {
+    ::close(file);
+  }
+}
+
 core::Result<Received> receive(int socket) {
   Received found;
   iovec part{&found.message, sizeof found.message};
@@ -144,6 +150,7 @@ core::Result<Received> receive(int socket) {
     }
   }
   if (found.message.type == Type::kDisconnect) {
+    close_file(found.file);
     auto told = found.message.as<Disconnect>();
     told.reason[sizeof told.reason - 1] = '\0';
     return failure(std::string("refused: ") + told.reason);
@@ -156,6 +163,7 @@ core::Result<Message> expect(int socket, Type type) {
   if (!found) {
     return tl::make_unexpected(found.error());
   }
+  close_file(found->file);  // none belongs here
   if (found->message.type != type) {
     return failure("message " + std::to_string(static_cast<int>(found->message.type)) +
                    " instead of " + std::to_string(static_cast<int>(type)));
@@ -200,6 +208,28 @@ core::Result<void> map(MemifLayout& layout, const AddRegion& told, int file) {
   }
   layout.regions.push_back({static_cast<std::uint8_t*>(base), told.bytes, file});
   return {};
+}
+
+/// What a client tells before it connects. The file is the layout's then, or closed.
+core::Result<void> take(MemifLayout& layout, const Received& told) {
+  const Message& message = told.message;
+  core::Result<void> done;
+  if (message.type == Type::kAddRing) {
+    const auto ring = message.as<AddRing>();
+    MemifRing& own = (ring.flags & kToServer) != 0 ? layout.to_server : layout.to_client;
+    close_file(own.event);  // of a ring that is named twice
+    own = {ring.region, ring.offset, ring.log2_slots, told.file};
+    return done;
+  }
+  if (message.type == Type::kAddRegion) {
+    done = map(layout, message.as<AddRegion>(), told.file);
+  } else if (message.type != Type::kInit) {
+    done = failure("an unknown message");
+  }
+  if (!done || message.type == Type::kInit) {
+    close_file(told.file);
+  }
+  return done;
 }
 
 }  // namespace
@@ -295,19 +325,11 @@ core::Result<void> MemifChannel::learn(MemifLayout& layout) const {
     if (!found) {
       return tl::make_unexpected(found.error());
     }
-    const Message& message = found->message;
-    if (message.type == Type::kConnect) {
+    if (found->message.type == Type::kConnect) {
+      close_file(found->file);
       break;
     }
-    if (message.type == Type::kAddRegion) {
-      done = map(layout, message.as<AddRegion>(), found->file);
-    } else if (message.type == Type::kAddRing) {
-      const auto told = message.as<AddRing>();
-      ((told.flags & kToServer) != 0 ? layout.to_server : layout.to_client) = {
-          told.region, told.offset, told.log2_slots, found->file};
-    } else if (message.type != Type::kInit) {
-      return failure("an unknown message");
-    }
+    done = take(layout, *found);
     done = done ? send(socket_, ack) : done;
   }
   const bool complete = layout.to_server.event >= 0 && layout.to_client.event >= 0 &&

@@ -143,6 +143,8 @@ core::Result<void> MemifPort::take_client() {
   layout_ = layout;
   bind_ends();
   if (auto done = client->connected(); !done) {
+    give_back(std::exchange(layout_, {}));
+    out_ = in_ = End{};
     return done;
   }
   client_ = std::move(*client);
@@ -243,7 +245,11 @@ std::uint16_t MemifPort::send(const Frame* frames, std::uint16_t n) noexcept {
   }
   out_.at = static_cast<std::uint16_t>(out_.at + n);
   out_.publish();
-  if (n != 0 && (out_.ring->flags & memif::kNoInterrupts) == 0) {
+  // The flag may be read before the peer sees the frames, so one that falls asleep at this moment
+  // is woken by the next burst only. To rule that out takes a full barrier in every burst, which
+  // those that poll, and are measured, would pay for.
+  if (n != 0 &&
+      (__atomic_load_n(&out_.ring->flags, __ATOMIC_RELAXED) & memif::kNoInterrupts) == 0) {
     (void)::eventfd_write(out_.event, 1);
   }
   fetch<true>(out_, std::min(kBurst, out_.ours()));

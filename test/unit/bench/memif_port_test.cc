@@ -2,6 +2,7 @@
 
 #include "bench/generator/memif_port.h"
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -11,7 +12,11 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+#include "bench/generator/flow_set.h"
 
 namespace sluice::bench {
 namespace {
@@ -133,6 +138,67 @@ TEST_F(MemifPortTest, ClearsWhatAPeersBufferHeld) {
     frame.length = 128;
     port->clear_from(frame, 64);
     EXPECT_EQ(frame.data[100], 0);
+  }
+}
+
+TEST_F(MemifPortTest, AnswersOnlyWithFramesThatLeaveNothingBehindInASlot) {
+  listen();
+  connect();
+  std::array<std::uint8_t, 86> solicitation{};
+  core::store_be16(&solicitation[12], core::kEtherTypeIpv6);
+  solicitation[14 + core::ipv6::kNextHeader] = 58;
+  solicitation[14 + core::ipv6::kSrc] = 0xfd;
+  solicitation[54] = core::kNdNeighborSolicitation;
+
+  for (const auto& [family, answers] : {std::pair{core::Family::kIpv4, 0},  // 64 bytes are written
+                                        std::pair{core::Family::kIpv6, 1}}) {
+    const auto flows = FlowSet::make(family, {});
+    answer_request(*client_, {solicitation.data(), solicitation.size(), nullptr}, *flows);
+    Frame frames[Port::kBurst];
+    EXPECT_EQ(server_->receive(frames), answers);
+    server_->release();
+  }
+}
+
+/// Tells a server a message of that type, with a file that nobody asked for.
+bool tell(int socket, std::uint8_t type) {
+  std::array<std::uint8_t, 128> message{type};
+  iovec part{message.data(), message.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr header = {};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  cmsghdr* beside = CMSG_FIRSTHDR(&header);
+  beside->cmsg_level = SOL_SOCKET;
+  beside->cmsg_type = SCM_RIGHTS;
+  beside->cmsg_len = CMSG_LEN(sizeof socket);
+  std::memcpy(CMSG_DATA(beside), &socket, sizeof socket);
+  return sendmsg(socket, &header, MSG_NOSIGNAL) == static_cast<ssize_t>(message.size());
+}
+
+TEST_F(MemifPortTest, KeepsNoFileOfAClientThatDoesNotFollowTheProtocol) {
+  listen();
+  const auto next = [] {  // the lowest free descriptor
+    const int file = dup(0);
+    close(file);
+    return file;
+  };
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  options_.socket.copy(address.sun_path, sizeof address.sun_path - 1);
+  constexpr std::uint8_t kDisconnect = 8, kUnknown = 99;
+  for (const std::uint8_t wrong : {kDisconnect, kUnknown}) {
+    const int before = next();
+    const int client = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    ASSERT_EQ(::connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    ASSERT_TRUE(tell(client, 3) && tell(client, 5) && tell(client, 5) && tell(client, wrong));
+
+    EXPECT_FALSE(server_->link_up());
+
+    close(client);
+    EXPECT_EQ(next(), before);
   }
 }
 
