@@ -13,8 +13,8 @@ namespace sluice::bench {
 /// timed.
 /// @param fill  (ring, round): puts the frames of one round.
 /// @param quantile  which round is told: 0.5 is the median, as interrupts and other programs hit
-///                  single rounds (a round is a few microseconds) and the fastest ones flatter; a low
-///                  one shows on a busy machine what the core does when its sibling rests.
+///                  single rounds (a round is a few microseconds) and the fastest ones flatter;
+///                  a low one shows on a busy machine what the core does when its sibling rests.
 /// @return cycles per packet of that round.
 template <class Fill, class Run>
 [[nodiscard]] double cycles_per_packet(double cycles_per_tick, double quantile,

@@ -1,5 +1,5 @@
-// The parts one by one, by Google Benchmark: parse, checksum, hash, lookup, pick of every scheduler,
-// compile, table swap. `cycles` are core cycles for one item, whatever the clock.
+// The parts one by one, by Google Benchmark: parse, checksum, hash, lookup, pick of every
+// scheduler, compile, table swap. `cycles` are core cycles for one item, whatever the clock.
 
 #include <chrono>
 #include <ctime>

@@ -83,7 +83,8 @@ class Probe {
       pointers[i] = &keys[i];
       hashes[i] = hash(keys[i]);
     }
-    const std::uint64_t found = index_.find_bulk_by_rte_hash(pointers.data(), hashes.data(), n, hits.data());
+    const std::uint64_t found =
+        index_.find_bulk_by_rte_hash(pointers.data(), hashes.data(), n, hits.data());
     for (std::uint64_t left = found; left != 0; left &= left - 1) {
       __builtin_prefetch(&entry_of(hits[std::countr_zero(left)]));
     }
