@@ -229,6 +229,8 @@ int main() {
   new_flows<Ipv4>("new_nat4", {.family = k4});
   new_flows<Ipv6>("new_nat6", {.family = k6});
   new_flows<Ipv4>("new_fullnat4", {.family = k4, .fullnat = true});
+  // What the first packet costs where nobody remembers yet whose it is: the owner is worked out.
+  new_flows<Ipv4>("new_handed4", {.family = k4, .handed_over = true});
   new_flows<Ipv4>("new_affinity4", {.family = k4, .affinity = true});
   return failed ? 1 : 0;
 }
