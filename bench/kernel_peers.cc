@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <functional>
 #include <fstream>
+#include <sstream>
+#include <string>
 
 #include "dataplane/core/fwd/text.h"
 
@@ -204,7 +206,12 @@ std::string nft_chains(const core::ForwardingTable& table) {
 std::string nft_one_chain(const core::ForwardingTable& table, std::size_t service) {
   const ServicePort& s = *table.service(static_cast<core::ServiceSlot>(service));
   const std::string chain = " ip kube-proxy service-" + code(service);
-  return "flush chain" + chain + "\nadd rule" + chain + nft_service_rules(service, s);
+  std::string out = "flush chain" + chain + "\n";
+  std::istringstream rules(nft_service_rules(service, s));
+  for (std::string rule; std::getline(rules, rule);) {
+    out += "add rule" + chain + rule + "\n";
+  }
+  return out;
 }
 
 std::string iptables_chains(const core::ForwardingTable& table) {

@@ -211,10 +211,19 @@ void MemifPort::fetch(End& end, std::uint16_t n) const noexcept {
       // those of the frames it sends.
       const bool written = (end.own != nullptr) != kForWriting;
       const memif::Descriptor* line = &end.ring->descriptors()[slot];
-      written ? __builtin_prefetch(line, 1) : __builtin_prefetch(line);
+      if (written) {  // no ?: here, clang 14 crashes on it
+        __builtin_prefetch(line, 1);
+      } else {
+        __builtin_prefetch(line);
+      }
     }
     if (end.own != nullptr) {
-      __builtin_prefetch(end.own + std::size_t{slot} * stride_, kForWriting ? 1 : 0);
+      const std::uint8_t* const buffer = end.own + std::size_t{slot} * stride_;
+      if constexpr (kForWriting) {
+        __builtin_prefetch(buffer, 1);
+      } else {
+        __builtin_prefetch(buffer);
+      }
     }
   }
 }
