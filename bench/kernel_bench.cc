@@ -1,13 +1,10 @@
 // sluice-bench-kernel: what a kernel mode costs, in a network namespace of its own.
 //
-// One row per cluster: a full sync into an empty kernel and, as after a restart, into one that has it
-// all, one endpoint added by a later table, memory. Wall time with the CPU time of this
-// process and of programs it ran beside it, in ms; the kernel works inside our calls. Below it the peers: `nft -f` of the
-// same rules, kube-proxy's layouts by nft and both variants of iptables-restore, each within
-// --peer-seconds and 4 GiB. --flows N sends N packets of N flows through each rule set, twice.
-//
-// sluice-bench-kernel [--services N]... [--endpoints N] [--kind 0..2] [--changes N]
-//                     [--peer-seconds N] [--flows N] [--adapter nftables|iptables-legacy|iptables-nft]
+// One row per cluster: a full sync into an empty kernel and, as after a restart, into one that has
+// it all, one endpoint added by a later table, memory. Wall time with the CPU time of this process
+// and of programs it ran beside it, in ms; the kernel works inside our calls. Below it the peers:
+// `nft -f` of the same rules, kube-proxy's layouts by nft and both variants of iptables-restore, each
+// within --peer-seconds and 4 GiB.
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -21,6 +18,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "bench/kernel_cluster.h"
 #include "bench/kernel_peers.h"
@@ -119,7 +118,7 @@ long peak_mib() {
 }
 
 struct Options {
-  std::vector<std::size_t> services;
+  std::vector<std::size_t> services = {1000, 10000, 50000};
   std::size_t endpoints = 10;
   std::size_t changes = 100;
   std::size_t flows = 0;       ///< of each rate; 0: no traffic
@@ -227,8 +226,8 @@ void row(std::size_t services, const ClusterKind& kind, const Options& options) 
       "%s %7zu x %-3zu %-15s full %8.1f (cpu %7.1f, kernel %7.1f)  again %8.1f (cpu %7.1f, kernel "
       "%7.1f)  change p50 %6.2f p99 %6.2f (cpu %5.2f)  peak %ld MiB\n",
       options.adapter.c_str(), services, options.endpoints, kind.name, first.wall, first.cpu,
-      first.kernel, known.wall, known.cpu, known.kernel, median(times.wall), percentile(times.wall, 0.99), cpu,
-      peak_mib());
+      first.kernel, known.wall, known.cpu, known.kernel, median(times.wall),
+      percentile(times.wall, 0.99), cpu, peak_mib());
   if (const auto cleaned = again->cleanup(); !cleaned) {
     end_program(cleaned.error().message);
   }
@@ -265,34 +264,17 @@ void row_apart(std::size_t services, const ClusterKind& kind, const Options& opt
 
 int main(int argc, char** argv) {
   Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    const auto value = std::strtoul(argv[i + 1], nullptr, 10);
-    if (name == "--services") {
-      options.services.push_back(value);
-    } else if (name == "--endpoints") {
-      options.endpoints = value;
-    } else if (name == "--changes") {
-      options.changes = value;
-    } else if (name == "--peer-seconds") {
-      options.peer_seconds = static_cast<unsigned>(value);
-    } else if (name == "--kind") {
-      options.kind = value;
-    } else if (name == "--flows") {
-      options.flows = value;
-    } else if (name == "--adapter") {
-      options.adapter = argv[i + 1];
-      if (options.adapter != kNftables && options.adapter != kIptablesLegacy &&
-          options.adapter != kIptablesNft) {
-        end_program("--adapter: nftables, iptables-legacy or iptables-nft");
-      }
-    } else {
-      end_program("unknown option " + name);
-    }
-  }
-  if (options.services.empty()) {
-    options.services = {1000, 10000, 50000};
-  }
+  CLI::App app("What a kernel mode costs beside its peers");
+  app.add_option("--services", options.services, "sizes of the cluster")->capture_default_str();
+  app.add_option("--endpoints", options.endpoints, "of each Service");
+  app.add_option("--kind", options.kind, "0 cluster IPs, 1 with VIPs, 2 with affinity; else each")
+      ->check(CLI::Range(std::size_t{0}, std::size(kClusterKinds) - 1));
+  app.add_option("--changes", options.changes, "of one endpoint");
+  app.add_option("--peer-seconds", options.peer_seconds, "that each peer may take; 0: no peers");
+  app.add_option("--flows", options.flows, "so many packets of as many flows, twice; 0: none");
+  app.add_option("--adapter", options.adapter)
+      ->check(CLI::IsMember({kNftables, kIptablesLegacy, kIptablesNft}));
+  CLI11_PARSE(app, argc, argv);
   for (const std::size_t services : options.services) {
     for (std::size_t kind = 0; kind < std::size(kClusterKinds); ++kind) {
       if (!options.kind || *options.kind == kind) {

@@ -80,7 +80,8 @@ void Worker<Io, I4, I6, C>::choose_and_open(std::uint32_t i, const core::Flow& f
     auto& plans = planned<F>();
     auto& plan = plans.flows[plans.size];
     plan.conn = {};
-    const PortIndex egress = propose<F>(i, flow, decision, decision.service->endpoint(first), false, plan.conn);
+    const core::Endpoint& endpoint = decision.service->endpoint(first);
+    const PortIndex egress = propose<F>(i, flow, decision, endpoint, false, plan.conn);
     if (plan.conn.mode == core::ForwardingMode::kNat) {
       plan.conn.reply_hash = conns<F>().hash_new(plan.conn.reply);
       plan.place = i;

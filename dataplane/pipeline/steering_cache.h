@@ -26,8 +26,8 @@ namespace sluice::pipeline {
 // next one of its flow, so that must not happen again and again.
 //
 // The worker takes as few bits as the group needs, the tag the others, and from 2^16 sets on the
-// tag has bits of the set: with two workers and a million connections one flow in 2,000 finds
-// another one's answer in a full cache, in the largest cache one in 500, with 128 workers one in 64.
+// tag has bits of the set. In a full cache one flow in 2,000 finds another one's answer with two
+// workers and a million connections, one in 500 in the largest cache, one in 64 with 128 workers.
 
 /// Where flows of others are served. Thread: the one worker it belongs to.
 class SteeringCache {

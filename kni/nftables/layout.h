@@ -23,8 +23,8 @@ namespace sluice::kni::nft {
 // per shape, not per Service: c-N picks one of N places and translates by the slot there, if there
 // is one (slots.h), by svc-eps (daddr . proto . dport . slot -> addr . port). x-N marks first, o-M
 // picks among the local list, l-N-M is an external frontend with policy Local. So a Service is
-// elements of a few maps, which a kernel loads and changes in bulk. Node ports have the same without
-// daddr (chains n..., nodeport-eps).
+// elements of a few maps, which a kernel loads and changes in bulk. Node ports have the same
+// without daddr (chains n..., nodeport-eps).
 // Slots of the cluster list begin at 0, those of the local list at kLocalSlots, so a change
 // of one list moves nothing of the other.
 //

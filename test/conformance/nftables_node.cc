@@ -118,7 +118,8 @@ std::vector<std::string> NftablesNode::apply(const core::TablePtr& table) {
 
 void NftablesNode::check_read_back(const kni::nft::Rendered& wanted,
                                    std::vector<std::string>& failures) {
-  if (const std::string difference = sluice::test::difference_in_kernel(*reader_, wanted); !difference.empty()) {
+  const std::string difference = sluice::test::difference_in_kernel(*reader_, wanted);
+  if (!difference.empty()) {
     failures.push_back(difference);
   }
 }

@@ -1,8 +1,8 @@
 """sluiced --take-over kube-proxy: what a kube-proxy that has ended left forwards until our rules do.
 
 The rules below are written by hand in the shape that kube-proxy gives them: VIP 100 by its nftables
-tables, VIP 101 by its iptables chains, IPv4 with the legacy variant and IPv6 with the nft one. Where
-KUBE_PROXY names a binary, it has left them itself.
+tables, VIP 101 by its iptables chains, IPv4 with the legacy variant and IPv6 with the nft one.
+Where KUBE_PROXY names a binary, it has left them itself.
 """
 
 import shutil

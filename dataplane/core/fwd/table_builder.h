@@ -57,7 +57,8 @@ class TableBuilder {
   std::map<FrontendKey, Frontend> frontends_;         ///< slot kNone: remove
 };
 
-/// True when flows to an endpoint may have to leave (CT-2): it is gone or, for UDP, no longer serves.
+/// True when flows to an endpoint may have to leave (CT-2): it is gone or, for UDP, no longer
+/// serves.
 /// @param now  the endpoint by now; null: it is gone.
 [[nodiscard]] inline bool endpoint_left(const Endpoint& was, const Endpoint* now,
                                         Protocol protocol) noexcept {

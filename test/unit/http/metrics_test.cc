@@ -61,7 +61,9 @@ class MetricsTest : public testing::Test {
   MetricsTest() {
     publish::Publisher::Options options;
     options.node.node_name = "here";
-    options.now = [this] { return std::chrono::system_clock::time_point(std::chrono::seconds(now_)); };
+    options.now = [this] {
+      return std::chrono::system_clock::time_point(std::chrono::seconds(now_));
+    };
     const publish::SinkSlot slot{.sink = &sink_,
                                  .sync_period = milliseconds(20),
                                  .resync_period = milliseconds(20)};
