@@ -68,18 +68,21 @@ class CoreLoop {
       return n;
     }
     const std::uint64_t found =
-        store_.table.find_bulk(pointers_.data(), hashes_.data(), n, hits_.data());
+        store_.table.find_likely(pointers_.data(), hashes_.data(), n, hits_.data());
     if constexpr (kUpTo == UpTo::kLookup) {
       return static_cast<std::uint32_t>(std::popcount(found));
     }
     for (std::uint64_t left = found; left != 0; left &= left - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
       const auto index = hits_[i].entry();
+      if (!store_.table.has_key(hits_[i], *pointers_[i])) {
+        continue;  // of 65,536 keys one begins like another of its bucket
+      }
       store_.table.on_packet(index, hits_[i].direction(), parsed_[i].tcp_flags, kNow);
       if constexpr (kUpTo == UpTo::kRewrite) {
         core::translate(packets[i].data, parsed_[i],
                         pipeline::translation_of<F>(store_.table.entry(index),
-                                                    hits_[i].direction(), *pointers_[i]));
+                                                    hits_[i].direction()));
       }
     }
     return static_cast<std::uint32_t>(std::popcount(found));

@@ -36,7 +36,7 @@ class Probe {
   using Key = typename F::Key;
 
   [[nodiscard]] static core::Result<Probe> create(std::uint32_t flows) {
-    auto index = dpdk::RteHashIndex<Key>::create({"probe"}, flows);
+    auto index = dpdk::make_rte_hash({"probe"}, core::slots_for(flows), sizeof(Key));
     if (!index) {
       return tl::unexpected(index.error());
     }
@@ -50,9 +50,8 @@ class Probe {
   void add(std::uint32_t flow, const Key& forward, const Key& reply) noexcept {
     set(flow * 2, core::Translation<F>::between(forward, reply.reversed()));
     set(flow * 2 + 1, core::Translation<F>::between(reply, forward.reversed()));
-    const auto entry = static_cast<core::EntryIndex>(flow);
-    index_.insert(forward, hash(forward), core::KeyData::make(entry, core::Direction::kForward));
-    index_.insert(reply, hash(reply), core::KeyData::make(entry, core::Direction::kReply));
+    insert(forward, flow * 2);
+    insert(reply, flow * 2 + 1);
   }
 
   /// The flow of a frame, rewritten to itself in both directions. @return false: no room.
@@ -68,8 +67,8 @@ class Probe {
     read_key(frame, key);
     const Key* pointer = &key;
     const std::uint32_t hashed = hash(key);
-    core::KeyData hit;
-    return index_.find_bulk_by_rte_hash(&pointer, &hashed, 1, &hit) != 0;
+    void* hit = nullptr;
+    return find_bulk(&pointer, &hashed, 1, &hit) != 0;
   }
 
   /// One burst. @return packets found and rewritten.
@@ -77,14 +76,13 @@ class Probe {
     std::array<Key, pipeline::kBurst> keys;
     std::array<const Key*, pipeline::kBurst> pointers;
     std::array<std::uint32_t, pipeline::kBurst> hashes;
-    std::array<core::KeyData, pipeline::kBurst> hits;
+    std::array<void*, pipeline::kBurst> hits;
     for (std::uint32_t i = 0; i < n; ++i) {
       read_key(packets[i].data, keys[i]);
       pointers[i] = &keys[i];
       hashes[i] = hash(keys[i]);
     }
-    const std::uint64_t found =
-        index_.find_bulk_by_rte_hash(pointers.data(), hashes.data(), n, hits.data());
+    const std::uint64_t found = find_bulk(pointers.data(), hashes.data(), n, hits.data());
     for (std::uint64_t left = found; left != 0; left &= left - 1) {
       __builtin_prefetch(&entry_of(hits[std::countr_zero(left)]));
     }
@@ -96,14 +94,27 @@ class Probe {
   }
 
  private:
-  Probe(dpdk::RteHashIndex<Key> index, dpdk::EntryMemory memory) noexcept
+  Probe(dpdk::RteHashPtr index, dpdk::EntryMemory memory) noexcept
       : index_(std::move(index)),
         memory_(std::move(memory)),
         entries_(reinterpret_cast<ProbeEntry<F>*>(memory_.span().data())) {}
 
   static std::uint32_t hash(const Key& key) noexcept { return core::flow_hash(key, 1); }
-  const ProbeEntry<F>& entry_of(core::KeyData hit) const noexcept {
-    return entries_[reinterpret_cast<std::uintptr_t>(hit.raw)];
+  // A key's data is the number of its entry, as rte_hash keeps it beside the key.
+  void insert(const Key& key, std::uintptr_t entry) noexcept {
+    rte_hash_add_key_with_hash_data(index_.get(), &key, hash(key), reinterpret_cast<void*>(entry));
+  }
+  std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
+                          void** hits) const noexcept {
+    std::uint64_t found = 0;
+    // The API lacks two consts; it writes neither keys nor hashes.
+    rte_hash_lookup_with_hash_bulk_data(
+        index_.get(), reinterpret_cast<const void**>(const_cast<const Key**>(keys)),
+        const_cast<std::uint32_t*>(hashes), n, &found, hits);
+    return found;
+  }
+  const ProbeEntry<F>& entry_of(const void* hit) const noexcept {
+    return entries_[reinterpret_cast<std::uintptr_t>(hit)];
   }
   void set(std::uint32_t at, const core::Translation<F>& to) noexcept {
     entries_[at] = {to.src, to.dst, to.sport, to.dport, to.l3.raw(), to.l4.raw(), {}, {}};
@@ -137,7 +148,7 @@ class Probe {
     std::memcpy(sum, &field, 2);
   }
 
-  dpdk::RteHashIndex<Key> index_;
+  dpdk::RteHashPtr index_;
   dpdk::EntryMemory memory_;
   ProbeEntry<F>* entries_;
 };

@@ -40,15 +40,13 @@ const RteHashBucket* find_buckets(const rte_hash* hash, std::uint32_t slots,
   return nullptr;
 }
 
-/// A key of a trial. Its data is not the number of its slot, nor of any.
+/// A key of a trial.
 struct TrialKey {
   std::array<std::byte, sizeof(core::FlowKey6)> bytes{};
   std::uint32_t hash = 0;
-  std::uintptr_t data = 0;
 
   TrialKey() = default;
-  TrialKey(std::uint32_t number, std::uint32_t h) noexcept
-      : hash(h), data((std::uintptr_t{0x5a17'0000} + number) << 16) {
+  TrialKey(std::uint32_t number, std::uint32_t h) noexcept : hash(h) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       bytes[i] = static_cast<std::byte>(number * 37 + i);
     }
@@ -59,9 +57,9 @@ struct TrialKey {
     std::memcpy(&key, bytes.data(), sizeof key);
     return key;
   }
-  bool add(rte_hash* to, std::uint32_t by) const noexcept {
-    return rte_hash_add_key_with_hash_data(to, bytes.data(), by,
-                                           reinterpret_cast<void*>(data)) == 0;
+  /// @return where lookups find it; negative: nowhere.
+  std::int32_t add(rte_hash* to, std::uint32_t by) const noexcept {
+    return rte_hash_add_key_with_hash(to, bytes.data(), by);
   }
 };
 
@@ -70,8 +68,10 @@ class Trial {
  public:
   Trial(rte_hash* hash, std::uint32_t number) noexcept
       : hash_(hash), key_(number, 0x9abc'1234 + number) {
-    added_ = key_.add(hash, other_order(key_.hash));
-    position_ = rte_hash_lookup_with_hash(hash, key_.bytes.data(), key_.hash);
+    const std::int32_t added = key_.add(hash, other_order(key_.hash));
+    added_ = added >= 0;
+    const std::int32_t found = rte_hash_lookup_with_hash(hash, key_.bytes.data(), key_.hash);
+    position_ = found == added ? found : -1;
   }
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
@@ -130,7 +130,6 @@ class Comparison {
       // The next one has all of it but one byte, and the same hash.
       keys_[n + 1] = TrialKey(n, sig);
       keys_[n + 1].bytes[n / 2 * 5 % sizeof(Key)] ^= std::byte{1};
-      keys_[n + 1].data += 1;
     }
   }
 
@@ -139,7 +138,8 @@ class Comparison {
     bool same = said_the_same();
     for (std::uint32_t n = 0; n < kKeys; ++n) {
       const std::uint32_t sig = keys_[n].hash;
-      same = keys_[n].add(hash_, n % 3 == 0 ? other_order(sig) : sig) && same;
+      const std::int32_t at = keys_[n].add(hash_, n % 3 == 0 ? other_order(sig) : sig);
+      same = at >= 0 && slot_of(n) == static_cast<std::uint32_t>(at) + 1 && same;
       same = said_the_same() && same;
     }
     for (std::uint32_t n = 0; n < kKeys; ++n) {
@@ -169,29 +169,21 @@ class Comparison {
     if (!slots_are_numbers()) {
       return false;
     }
-    std::array<Key, kKeys> keys;
-    std::array<const Key*, kKeys> pointers;
-    std::array<std::uint32_t, kKeys> hashes;
-    std::array<core::KeyData, kKeys> found;
     for (std::uint32_t n = 0; n < kKeys; ++n) {
-      keys[n] = keys_[n].as<Key>();
-      pointers[n] = &keys[n];
-      hashes[n] = keys_[n].hash;
-    }
-    const std::uint64_t hits =
-        layout_.find_bulk(pointers.data(), hashes.data(), kKeys, found.data());
-    for (std::uint32_t n = 0; n < kKeys; ++n) {
-      void* expected = nullptr;
-      core::KeyData alone;
-      const bool known =
-          rte_hash_lookup_with_hash_data(hash_, &keys[n], hashes[n], &expected) >= 0;
-      const bool hit = (hits >> n & 1) != 0;
-      if (hit != known || layout_.find(keys[n], hashes[n], alone) != known ||
-          (known && (found[n].raw != expected || alone.raw != expected))) {
+      const std::uint32_t slot = slot_of(n);
+      if (layout_.find(keys_[n].as<Key>(), keys_[n].hash) != slot ||
+          (slot != 0 && layout_.likely_slot(keys_[n].hash) == RteHashLayout::kNowhere)) {
         return false;
       }
     }
     return true;
+  }
+
+  /// What rte_hash says; 0: absent.
+  [[nodiscard]] std::uint32_t slot_of(std::uint32_t n) const noexcept {
+    const std::int32_t position =
+        rte_hash_lookup_with_hash(hash_, keys_[n].bytes.data(), keys_[n].hash);
+    return position < 0 ? 0 : static_cast<std::uint32_t>(position) + 1;
   }
 
   rte_hash* hash_;

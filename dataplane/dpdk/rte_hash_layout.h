@@ -4,7 +4,6 @@
 #include <immintrin.h>
 #endif
 
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +11,6 @@
 
 #include <rte_hash.h>
 #include <rte_ring.h>
-
-#include "dataplane/core/conn/key_index.h"
 
 namespace sluice::dpdk {
 
@@ -24,8 +21,10 @@ namespace sluice::dpdk {
 // This is what is known of where they lie, so that a worker asks for them while it has other work.
 //
 // A lookup by rte_hash reads both buckets of every key, though nearly all keys lie in their first
-// one. Lookups are done here instead: the second bucket is read when the first one shows nothing.
-// So is the answer that a new key is not there, which takes rte_hash ten times as long.
+// one, and the key, which the caller has in its entry as well. Lookups are done here instead:
+// likely_slot() goes by the hash, of which a bucket holds half, and the second bucket is read when
+// the first one shows nothing. find() compares keys, for new ones above all: that they are not there
+// takes rte_hash ten times as long to say.
 //
 // rte_hash also puts a key into its first bucket whenever it can, and when that one is full moves
 // other keys about until it is not, never looking whether the second one has room. In a table that
@@ -108,7 +107,7 @@ class RteHashLayout {
   /// Knows nothing: prefetches nothing, leaves every hash as it is.
   RteHashLayout() noexcept = default;
 
-  /// Knows buckets and keys: find() and find_bulk() may be called.
+  /// Knows buckets and keys: lookups may be done here.
   [[nodiscard]] explicit operator bool() const noexcept { return buckets_ != nullptr; }
   /// Knows too which slots are given out next.
   [[nodiscard]] bool knows_free_slots() const noexcept { return free_slots_ != nullptr; }
@@ -137,33 +136,32 @@ class RteHashLayout {
            buckets_[second(hash)].places_of(signature) != 0;
   }
 
-  /// Looks up one key; new keys, which are not there, above all. Precondition: the layout is known.
-  /// @return false: absent, `out` is untouched.
+  /// Looks up one key. Precondition: the layout is known.
+  /// @return its slot; 0: absent.
   template <class Key>
-  [[nodiscard, gnu::always_inline]] bool find(const Key& key, std::uint32_t hash,
-                                              core::KeyData& out) const noexcept {
-    return may_hold(hash) && search(key, hash, out);
+  [[nodiscard, gnu::always_inline]] std::uint32_t find(const Key& key,
+                                                       std::uint32_t hash) const noexcept {
+    return may_hold(hash) ? search(key, hash) : 0;
   }
 
-  /// Looks up 1..kMaxBulk keys. Precondition: the layout is known.
-  /// @return bit i set: keys[i] found, out[i] is valid.
-  template <class Key>
-  [[nodiscard]] std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t* hashes,
-                                        std::uint32_t n, core::KeyData* out) const noexcept {
-    std::array<const std::byte*, core::kMaxBulk> at;
-    find_slots(hashes, n, at.data());
-    std::uint64_t hits = 0;
-    for (std::uint32_t i = 0; i < n; ++i) {
-      // Slot 0 is nobody's: a free place has it.
-      const bool found = at[i] > keys_ && is_same_key<sizeof(Key)>(at[i] + kKeyAt, keys[i]);
-      if (found) [[likely]] {
-        out[i].raw = data_at(at[i]);
-        hits |= std::uint64_t{1} << i;
-      } else if (at[i] != nullptr && search(*keys[i], hashes[i], out[i])) {
-        hits |= std::uint64_t{1} << i;
-      }
-    }
-    return hits;
+  /// likely_slot(): neither bucket shows the hash, so no key of it is in the table.
+  static constexpr std::uint32_t kNowhere = 0xffff'ffff;
+
+  /// The slot of the key of this hash, if there is one and no other that begins like it. Reads the
+  /// first bucket, and the second where the first shows nothing. Precondition: the layout is known.
+  /// @return kNowhere; 0: a place that is free now shows the hash, find() has to be asked.
+  [[nodiscard, gnu::always_inline]] std::uint32_t likely_slot(std::uint32_t hash) const noexcept {
+    const std::uint32_t slot = likely_slot_in_first(hash);
+    return slot != kNowhere ? slot : first_slot(buckets_[second(hash)], hash);
+  }
+  /// The same, but the first bucket alone says so.
+  [[nodiscard, gnu::always_inline]] std::uint32_t likely_slot_in_first(
+      std::uint32_t hash) const noexcept {
+    return first_slot(buckets_[first(hash)], hash);
+  }
+  /// Asks for the bucket that likely_slot() reads after the first one.
+  [[gnu::always_inline]] void prefetch_second(std::uint32_t hash) const noexcept {
+    __builtin_prefetch(buckets_ + second(hash));
   }
 
   /// The hash to add a new key by: its own as long as its first bucket has room to spare, so that
@@ -196,17 +194,19 @@ class RteHashLayout {
     if (buckets_ == nullptr) [[unlikely]] {
       return;
     }
-    const std::byte* at = first_slot(buckets_[first(hash)], hash);
-    __builtin_prefetch(at != nullptr ? at : first_slot(buckets_[second(hash)], hash), 1);
+    const std::uint32_t slot = likely_slot(hash);
+    __builtin_prefetch(slot_at(slot != kNowhere ? slot : 0), 1);
   }
 
-  /// Asks for the slot that a new key gets after `ahead` others.
-  [[gnu::always_inline]] void prefetch_slot(std::uint32_t ahead) const noexcept {
+  /// Asks for the slot that a new key gets after `ahead` others. @return it; 0: not known.
+  [[gnu::always_inline]] std::uint32_t prefetch_slot(std::uint32_t ahead) const noexcept {
     if (free_slots_ == nullptr) {
-      return;
+      return 0;
     }
     const auto* ring = reinterpret_cast<const std::uint32_t*>(free_slots_ + 1);
-    __builtin_prefetch(slot_at(ring[(free_slots_->cons.head + ahead) & free_slots_->mask]), 1);
+    const std::uint32_t slot = ring[(free_slots_->cons.head + ahead) & free_slots_->mask];
+    __builtin_prefetch(slot_at(slot), 1);
+    return slot;
   }
 
  private:
@@ -224,57 +224,31 @@ class RteHashLayout {
   [[nodiscard]] const std::byte* slot_at(std::uint32_t slot) const noexcept {
     return keys_ + std::size_t{slot} * stride_;
   }
-  [[nodiscard]] static void* data_at(const std::byte* slot) noexcept {
-    void* data;
-    std::memcpy(&data, slot, sizeof data);
-    return data;
-  }
-  /// The slot of the first place of `bucket` that a key of this hash may have; nullptr: none.
-  [[nodiscard, gnu::always_inline]] const std::byte* first_slot(
-      const RteHashBucket& bucket, std::uint32_t hash) const noexcept {
+  /// Of the first place of `bucket` that a key of this hash may have; kNowhere: there is none.
+  [[nodiscard, gnu::always_inline]] static std::uint32_t first_slot(const RteHashBucket& bucket,
+                                                                    std::uint32_t hash) noexcept {
     const std::uint32_t places = bucket.places_of(static_cast<std::uint16_t>(hash >> 16));
-    return places != 0 ? slot_at(bucket.slots[std::countr_zero(places)]) : nullptr;
-  }
-
-  /// Where keys of these hashes lie, most likely; nullptr: nowhere. Asks for those slots.
-  [[gnu::always_inline]] void find_slots(const std::uint32_t* hashes, std::uint32_t n,
-                                         const std::byte** at) const noexcept {
-    std::array<std::uint8_t, core::kMaxBulk> elsewhere;
-    std::uint32_t elsewhere_size = 0;
-    for (std::uint32_t i = 0; i < n; ++i) {
-      at[i] = first_slot(buckets_[first(hashes[i])], hashes[i]);
-      if (at[i] == nullptr) [[unlikely]] {
-        __builtin_prefetch(buckets_ + second(hashes[i]));
-        elsewhere[elsewhere_size++] = static_cast<std::uint8_t>(i);
-      } else {
-        __builtin_prefetch(at[i]);
-      }
-    }
-    for (std::uint32_t k = 0; k < elsewhere_size; ++k) {
-      const std::uint32_t i = elsewhere[k];
-      at[i] = first_slot(buckets_[second(hashes[i])], hashes[i]);
-      __builtin_prefetch(at[i]);
-    }
+    return places != 0 ? bucket.slots[std::countr_zero(places)] : kNowhere;
   }
 
   template <class Key>
-  [[nodiscard, gnu::noinline]] bool search(const Key& key, std::uint32_t hash,
-                                           core::KeyData& out) const noexcept {
-    return search_in(buckets_[first(hash)], key, hash, out) ||
-           search_in(buckets_[second(hash)], key, hash, out);
+  [[nodiscard, gnu::noinline]] std::uint32_t search(const Key& key,
+                                                    std::uint32_t hash) const noexcept {
+    const std::uint32_t slot = search_in(buckets_[first(hash)], key, hash);
+    return slot != 0 ? slot : search_in(buckets_[second(hash)], key, hash);
   }
   template <class Key>
-  [[nodiscard]] bool search_in(const RteHashBucket& bucket, const Key& key, std::uint32_t hash,
-                             core::KeyData& out) const noexcept {
+  [[nodiscard]] std::uint32_t search_in(const RteHashBucket& bucket, const Key& key,
+                                        std::uint32_t hash) const noexcept {
     std::uint32_t places = bucket.places_of(static_cast<std::uint16_t>(hash >> 16));
     for (; places != 0; places &= places - 1) {
-      const std::byte* at = slot_at(bucket.slots[std::countr_zero(places)]);
-      if (at != keys_ && is_same_key<sizeof(Key)>(at + kKeyAt, &key)) {
-        out.raw = data_at(at);
-        return true;
+      const std::uint32_t slot = bucket.slots[std::countr_zero(places)];
+      // Slot 0 is nobody's: a free place has it.
+      if (slot != 0 && is_same_key<sizeof(Key)>(slot_at(slot) + kKeyAt, &key)) {
+        return slot;
       }
     }
-    return false;
+    return 0;
   }
 
   const RteHashBucket* buckets_ = nullptr;

@@ -1,7 +1,8 @@
 #pragma once
 
 // Stage: bulk lookup of one family's flows and the plain established packet, which reads its entry,
-// the next-hop word and nothing else. Included by worker.h.
+// the next-hop word and nothing else. The lookup goes by hashes; whether the entry is the packet's
+// is seen when it is read (conn_table.h). Included by worker.h.
 
 #include "dataplane/pipeline/worker.h"
 
@@ -21,26 +22,28 @@ void Worker<Io, I4, I6, C>::serve_flows() noexcept {
   }
   const auto& places = kV4 ? batch_.flows4 : batch_.flows6;
   const std::uint32_t* hashes = kV4 ? batch_.hashes4.data() : batch_.hashes6.data();
-  const std::uint64_t found =
-      conns<F>().find_bulk(batch_keys<F>(), hashes, n, hits_.data(), kEntriesAhead);
-  const std::uint64_t later = found >> kEntriesAhead;
+  const std::uint64_t likely =
+      conns<F>().find_likely(batch_keys<F>(), hashes, n, hits_.data(), kEntriesAhead);
+  const std::uint64_t later = likely >> kEntriesAhead;
+  std::uint32_t unknown = 0;
   for (std::uint32_t k = 0; k < n; ++k) {
     const std::uint32_t i = places[k];
     if ((later >> k & 1) != 0) {
-      conns<F>().prefetch(hits_[k + kEntriesAhead]);
+      conns<F>().prefetch(hits_[k + kEntriesAhead].entry());
     }
-    if ((found >> k & 1) == 0) [[unlikely]] {
-      batch_.hashes[i] = hashes[k];
+    const bool maybe = (likely >> k & 1) != 0;
+    if (maybe && forward_plain<F>(i, hits_[k])) [[likely]] {
+      continue;
+    }
+    batch_.hashes[i] = hashes[k];
+    if (!maybe || !serve_hit<F>(i, hits_[k])) {
       misses_[misses_size_++] = static_cast<std::uint8_t>(i);
-    } else if (!forward_plain<F>(i, hits_[k])) [[unlikely]] {
-      batch_.hashes[i] = hashes[k];
-      serve_hit<F>(i, hits_[k]);
+      ++unknown;
     }
   }
-  const auto known = static_cast<std::uint32_t>(std::popcount(found));
-  counters_.add(Counter::kConnHits, known);
-  if (known != n) {
-    counters_.add(Counter::kConnMisses, n - known);
+  counters_.add(Counter::kConnHits, n - unknown);
+  if (unknown != 0) {
+    counters_.add(Counter::kConnMisses, unknown);
   }
 }
 
@@ -60,7 +63,7 @@ template <class Entry>
 }
 
 /// The plain packet of an established connection whose tables, next hop and size ask no question.
-/// @return false: anything else, nothing was done.
+/// @return false: anything else (also an entry of another flow), nothing was done.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 [[gnu::always_inline]] inline bool Worker<Io, I4, I6, C>::forward_plain(
@@ -71,8 +74,9 @@ template <class F>
   const Packet& p = batch_.packets[i];
   const NextHopIndex hop = d == core::Direction::kForward ? entry.to_backend : entry.to_client;
   // The next hop first: flows of dr and ipip have none there, and a path of their own.
-  const bool plain = hop != NextHopIndex::kNone && is_current(entry) &&
-                     core::is_steady(entry.state, f.tcp_flags) && f.hop_limit > 1;
+  const bool plain = hop != NextHopIndex::kNone && core::has_key(entry, d, key_of<F>(i)) &&
+                     is_current(entry) && core::is_steady(entry.state, f.tcp_flags) &&
+                     f.hop_limit > 1;
   if (!plain) [[unlikely]] {
     return false;
   }
@@ -82,25 +86,31 @@ template <class F>
     return false;
   }
   entry.last_seen = now_;
-  core::translate(p.data, f, translation_of<F>(entry, d, key_of<F>(i)));
+  core::translate(p.data, f, translation_of<F>(entry, d));
   put_on_wire(p, word);
   return true;
 }
 
+/// What find_likely() found and forward_plain() did not forward. @return false: the flow is unknown,
+/// nothing was done.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
-[[gnu::noinline]] void Worker<Io, I4, I6, C>::serve_hit(std::uint32_t i,
+[[gnu::noinline]] bool Worker<Io, I4, I6, C>::serve_hit(std::uint32_t i,
                                                         core::KeyData hit) noexcept {
+  if (!conns<F>().confirm(key_of<F>(i), batch_.hashes[i], hit)) {
+    return false;
+  }
   if (forward_one_way<F>(i, hit)) {  // stage_direct_return.h
-    return;
+    return true;
   }
   const core::Direction d = hit.direction();
   if (judge<F>(hit.entry(), d, batch_.parsed[i].tcp_flags) == Judgement::kDecideAnew) {
     misses_[misses_size_++] = static_cast<std::uint8_t>(i);
     changed_ = true;  // makes the miss stage look again
-    return;
+    return true;
   }
   forward_by_entry<F>(i, hit.entry(), d);
+  return true;
 }
 
 }  // namespace sluice::pipeline

@@ -32,20 +32,6 @@ template <class F, class Hot>
           core::ChecksumDelta(static_cast<std::uint16_t>(e.l4_delta ^ turn))};
 }
 
-/// @param kept  the address that nat leaves as it is: forward the source, reply the destination
-[[nodiscard]] inline core::Translation<core::Ipv6> with_kept(const core::HotEntry6& e,
-                                                             std::size_t forward,
-                                                             const std::uint8_t* kept) noexcept {
-  constexpr std::size_t kAddress = sizeof(core::Ipv6Address);
-  static_assert(offsetof(core::HotEntry6, backend) == offsetof(core::HotEntry6, vip) + kAddress);
-  const std::uint8_t* mapped = reinterpret_cast<const std::uint8_t*>(&e) +
-                               offsetof(core::HotEntry6, vip) + forward * kAddress;
-  const std::uint8_t* src = forward != 0 ? kept : mapped;
-  const std::uint8_t* dst = forward != 0 ? mapped : kept;
-  return with_ports<core::Ipv6>(e, forward, core::Ipv6Address::load(src),
-                                core::Ipv6Address::load(dst));
-}
-
 }  // namespace detail
 
 /// What forwarding by this entry writes into a packet of direction `d`, for nat and fullnat alike
@@ -56,37 +42,19 @@ template <class F>
     const typename core::HotEntryOf<F>::type& e, core::Direction d) noexcept {
   using Hot = typename core::HotEntryOf<F>::type;
   using Address = typename F::Address;
-  constexpr std::size_t kAddress = sizeof(Address);
   const std::size_t forward = 1 - static_cast<std::size_t>(d);
   const auto* entry = reinterpret_cast<const std::uint8_t*>(&e);
   if constexpr (F::kFamily == core::Family::kIpv4) {
+    constexpr std::size_t kAddress = sizeof(Address);
     static_assert(offsetof(Hot, client) == 0 && offsetof(Hot, vip) == kAddress &&
                   offsetof(Hot, backend) == 2 * kAddress && offsetof(Hot, snat) == 3 * kAddress);
     const std::uint8_t* pair = entry + forward * 2 * kAddress;
     return detail::with_ports<F>(e, forward, Address::load(pair + kAddress), Address::load(pair));
   } else {
-    static_assert(offsetof(Hot, snat) == offsetof(Hot, client) + kAddress);
-    return detail::with_kept(e, forward, entry + offsetof(Hot, client) + forward * kAddress);
-  }
-}
-
-/// The same for a packet that is kFlow4 or kFlow6 and has this `key`. An address that stays is
-/// taken from the packet, so that nat over IPv6 reads the first line of its entry alone.
-template <class F>
-[[nodiscard]] inline core::Translation<F> translation_of(
-    const typename core::HotEntryOf<F>::type& e, core::Direction d,
-    const typename F::Key& key) noexcept {
-  if constexpr (F::kFamily == core::Family::kIpv4) {
-    return translation_of<F>(e, d);
-  } else {
-    constexpr std::size_t kAddress = sizeof(core::Ipv6Address);
-    static_assert(offsetof(core::FlowKey6, dst) == kAddress);
-    const auto reply = static_cast<std::size_t>(d);
-    const std::uint8_t* own = reinterpret_cast<const std::uint8_t*>(&key) + reply * kAddress;
-    const std::uint8_t* stored = reinterpret_cast<const std::uint8_t*>(&e) +
-                                 offsetof(core::HotEntry6, client) + (1 - reply) * kAddress;
-    const bool kept = (e.flags & core::kEntryKeepsSource) != 0;
-    return detail::with_kept(e, 1 - reply, kept ? own : stored);
+    constexpr std::size_t kSrc[2] = {offsetof(Hot, vip), offsetof(Hot, snat)};
+    constexpr std::size_t kDst[2] = {offsetof(Hot, client), offsetof(Hot, backend)};
+    return detail::with_ports<F>(e, forward, Address::load(entry + kSrc[forward]),
+                                 Address::load(entry + kDst[forward]));
   }
 }
 

@@ -178,7 +178,7 @@ class Worker {
   template <class Entry>
   [[nodiscard]] bool is_current(Entry& entry) const noexcept;
   template <class F>
-  void serve_hit(std::uint32_t i, core::KeyData hit) noexcept;
+  bool serve_hit(std::uint32_t i, core::KeyData hit) noexcept;
 
   // stage_hit.h: everything but the plain established packet
   enum class Judgement : std::uint8_t { kGoOn, kDecideAnew };

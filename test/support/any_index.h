@@ -15,9 +15,9 @@ class AnyIndex {
   template <core::KeyIndex<Key> Index>
   explicit AnyIndex(Index index) : index_(std::make_unique<Model<Index>>(std::move(index))) {}
 
-  std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
-                          core::KeyData* out) noexcept {
-    return index_->find_bulk(keys, hashes, n, out);
+  std::uint64_t find_likely(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
+                            core::KeyData* out) noexcept {
+    return index_->find_likely(keys, hashes, n, out);
   }
   bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept {
     return index_->find(key, hash, out);
@@ -33,8 +33,8 @@ class AnyIndex {
  private:
   struct Concept {
     virtual ~Concept() = default;
-    virtual std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t* hashes,
-                                    std::uint32_t n, core::KeyData* out) noexcept = 0;
+    virtual std::uint64_t find_likely(const Key* const* keys, const std::uint32_t* hashes,
+                                      std::uint32_t n, core::KeyData* out) noexcept = 0;
     virtual bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept = 0;
     virtual void prefetch(std::uint32_t hash) const noexcept = 0;
     virtual void prefetch_change(std::uint32_t hash) const noexcept = 0;
@@ -45,9 +45,9 @@ class AnyIndex {
   template <class Index>
   struct Model final : Concept {
     explicit Model(Index i) : index(std::move(i)) {}
-    std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
-                            core::KeyData* out) noexcept override {
-      return index.find_bulk(keys, hashes, n, out);
+    std::uint64_t find_likely(const Key* const* keys, const std::uint32_t* hashes,
+                              std::uint32_t n, core::KeyData* out) noexcept override {
+      return index.find_likely(keys, hashes, n, out);
     }
     bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept override {
       return index.find(key, hash, out);

@@ -3,6 +3,7 @@
 #include <cassert>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
@@ -18,14 +19,14 @@ class MapIndex {
   /// @param slots  keys it takes; more are refused like a full rte_hash.
   explicit MapIndex(std::uint32_t slots = UINT32_MAX) : slots_(slots) {}
 
-  std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t*, std::uint32_t n,
-                          core::KeyData* out) noexcept {
+  std::uint64_t find_likely(const Key* const* keys, const std::uint32_t*, std::uint32_t n,
+                            core::KeyData* out) noexcept {
     assert(n >= 1 && n <= core::kMaxBulk);
     std::uint64_t mask = 0;
     for (std::uint32_t i = 0; i < n; ++i) {
       const auto it = map_.find(*keys[i]);
-      if (it != map_.end()) {
-        out[i] = it->second;
+      if (mistaken_ || it != map_.end()) {
+        out[i] = mistaken_.value_or(it != map_.end() ? it->second : core::KeyData{});
         mask |= std::uint64_t{1} << i;
       }
     }
@@ -60,6 +61,8 @@ class MapIndex {
   [[nodiscard]] std::size_t size() const noexcept { return map_.size(); }
   /// The next n inserts find no place.
   void refuse_next(int n) noexcept { refuse_next_ = n; }
+  /// All keys begin alike from now on: find_likely() says for each what one of them leads to.
+  void mistake_all_for(std::optional<core::KeyData> data) noexcept { mistaken_ = data; }
 
  private:
   struct Hash {
@@ -70,6 +73,7 @@ class MapIndex {
   };
   std::uint32_t slots_;
   int refuse_next_ = 0;
+  std::optional<core::KeyData> mistaken_;
   std::unordered_map<Key, core::KeyData, Hash> map_;
 };
 

@@ -23,8 +23,11 @@ namespace sluice::core {
 // Theory of operation
 //
 // One table per worker and family. Entries lie in two arrays (hot, cold) indexed by EntryIndex; the
-// index maps both keys of a connection to (entry, direction). An established packet costs three
-// cache lines: index bucket, index key, hot entry (IPv6 fullnat: its second line as well).
+// index maps both keys of a connection to (entry, direction). The entry has the keys too, so an
+// established packet need not read the index's copy: find_likely() goes by the hash alone, and
+// has_key() of the entry, whose line is needed anyway, shows whether it was right. Nearly always it
+// was (16 bits of the hash are compared); else find() compares keys. Such a packet reads the bucket
+// of the index, a word of 4 bytes that leads to the entry, and the entry.
 //
 // Life of an entry: create() takes a free index, inserts both keys and appends the entry to the
 // list of its state. Half-open and closing states each have such a list, ordered by last_seen,
@@ -89,11 +92,6 @@ struct NewConn {
   bool forward_is_absent = false;     ///< the caller has looked it up: never kExists
   std::optional<std::uint32_t> reply_hash;  ///< ConnTable::hash(reply); empty: to be made
 };
-/// The backend sees the client's address.
-template <class F>
-[[nodiscard]] bool keeps_source(const NewConn<F>& conn) noexcept {
-  return conn.reply.dst == conn.forward.src;
-}
 
 struct ConnTableConfig {
   std::uint32_t capacity = 1'000'000;  ///< asked for; the table has rounded_capacity() of it
@@ -135,7 +133,7 @@ class ConnTable {
 
   [[nodiscard]] std::uint32_t hash(const Key& key) const noexcept { return flow_hash(key, seed_); }
 
-  /// hash() of a key that find_bulk() will be asked for: what the lookup reads first is fetched
+  /// hash() of a key that find_likely() will be asked for: what the lookup reads first is fetched
   /// meanwhile. To be called as soon as the key is known.
   [[nodiscard, gnu::always_inline]] std::uint32_t hash_ahead(const Key& key) const noexcept {
     const std::uint32_t h = hash(key);
@@ -153,18 +151,42 @@ class ConnTable {
     index_.prefetch(key_hash);
   }
 
-  /// Looks up 1..kMaxBulk keys and prefetches the entries found among the first `ahead`; a caller
-  /// with work to do for each asks for the others as it comes near them (prefetch()).
-  /// @return bit i set: keys[i] is known, hits[i] says by which entry and direction.
-  std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
-                          KeyData* hits, std::uint32_t ahead = kMaxBulk) noexcept {
-    const std::uint64_t mask = index_.find_bulk(keys, hashes, n, hits);
+  /// Looks up 1..kMaxBulk keys and prefetches the entries of the first `ahead`; a caller with work to
+  /// do for each asks for the others as it comes near them (prefetch()).
+  /// @return bit i clear: keys[i] is unknown. Set: if it is known, then by hits[i], provided that
+  ///         has_key() says so; else find() knows.
+  std::uint64_t find_likely(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
+                            KeyData* hits, std::uint32_t ahead = kMaxBulk) noexcept {
+    const std::uint64_t mask = index_.find_likely(keys, hashes, n, hits);
     const std::uint64_t all = ~std::uint64_t{0};
     const std::uint64_t first = ahead < kMaxBulk ? ~(all << ahead) : all;
     for (std::uint64_t left = mask & first; left != 0; left &= left - 1) {
-      prefetch(hits[std::countr_zero(left)]);
+      prefetch(hits[std::countr_zero(left)].entry());
     }
     return mask;
+  }
+
+  /// Looks up 1..kMaxBulk keys.
+  /// @return bit i set: keys[i] is known, hits[i] says by which entry and direction.
+  std::uint64_t find_bulk(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
+                          KeyData* hits) noexcept {
+    std::uint64_t mask = find_likely(keys, hashes, n, hits);
+    for (std::uint64_t left = mask; left != 0; left &= left - 1) {
+      const auto i = static_cast<std::uint32_t>(std::countr_zero(left));
+      if (!confirm(*keys[i], hashes[i], hits[i])) {
+        mask &= ~(std::uint64_t{1} << i);
+      }
+    }
+    return mask;
+  }
+
+  /// Is this what find_likely() should have found for `key`?
+  [[nodiscard, gnu::always_inline]] bool has_key(KeyData hit, const Key& key) const noexcept {
+    return core::has_key(hot_[at(hit.entry())], hit.direction(), key);
+  }
+  /// Puts a hit of find_likely() right. @return false: the key is unknown.
+  [[nodiscard]] bool confirm(const Key& key, std::uint32_t key_hash, KeyData& hit) noexcept {
+    return has_key(hit, key) || index_.find(key, key_hash, hit);
   }
 
   struct Found {
@@ -187,17 +209,6 @@ class ConnTable {
     __builtin_prefetch(line, 1);
     if constexpr (sizeof(Hot) > 64) {
       __builtin_prefetch(line + 64, 1);
-    }
-  }
-
-  /// What an established packet reads of the entry.
-  [[gnu::always_inline]] void prefetch(KeyData hit) const noexcept {
-    const char* line = reinterpret_cast<const char*>(&hot_[at(hit.entry())]);
-    __builtin_prefetch(line, 1);
-    if constexpr (sizeof(Hot) > 64) {
-      if (hit.needs_second_line()) {
-        __builtin_prefetch(line + 64, 1);
-      }
     }
   }
 

@@ -163,14 +163,11 @@ void ConnTable<F, Index>::give_back(EntryIndex i) noexcept {
 template <class F, KeyIndex<typename F::Key> Index>
 bool ConnTable<F, Index>::insert_keys(const NewConn<F>& conn, std::uint32_t reply_hash,
                                       EntryIndex i) noexcept {
-  // A tunnel's outer header is made of the client's address.
-  const bool second_line = !keeps_source(conn) || conn.mode == ForwardingMode::kIpip;
-  if (!index_.insert(conn.forward, conn.forward_hash,
-                     KeyData::make(i, Direction::kForward, second_line))) {
+  if (!index_.insert(conn.forward, conn.forward_hash, KeyData::make(i, Direction::kForward))) {
     return false;
   }
   if (sees_replies(conn.mode) &&
-      !index_.insert(conn.reply, reply_hash, KeyData::make(i, Direction::kReply, second_line))) {
+      !index_.insert(conn.reply, reply_hash, KeyData::make(i, Direction::kReply))) {
     index_.erase(conn.forward, conn.forward_hash);
     return false;
   }
@@ -198,7 +195,7 @@ void ConnTable<F, Index>::fill(EntryIndex i, const NewConn<F>& conn, std::uint32
   e.state = conn.pending ? ConnState::kPending : initial_state(conn.forward.proto);
   e.proto = conn.forward.proto;
   e.mode = conn.mode;
-  e.flags = static_cast<std::uint8_t>(conn.flags | (keeps_source(conn) ? kEntryKeepsSource : 0));
+  e.flags = conn.flags;
   e.service = conn.service;
   e.endpoint = conn.endpoint;
   ColdEntry& cold = cold_[at(i)];

@@ -69,8 +69,7 @@ struct alignas(64) HotEntry4 {
 };
 static_assert(sizeof(HotEntry4) == 64);
 
-/// The same for IPv6. The first line is enough for a packet whose source is kept (nat): forward it
-/// gets `backend`, reply it gets `vip`, and its other address stays as it is.
+/// The same for IPv6, in two lines: both keys and both translations are more than one.
 struct alignas(64) HotEntry6 {
   Ipv6Address vip;
   Ipv6Address backend;
@@ -109,6 +108,36 @@ struct HotEntryOf<Ipv6> {
   using type = HotEntry6;
 };
 
+namespace detail {
+
+/// Entries of both families have their ports alike: client, VIP, backend, source of fullnat.
+/// @return 0: they are the key's.
+template <class Hot, class Key>
+[[nodiscard, gnu::always_inline]] inline std::uint64_t ports_and_protocol_differ(
+    const Hot& e, std::size_t reply, const Key& key) noexcept {
+  static_assert(offsetof(Hot, vip_port) == offsetof(Hot, client_port) + 2 &&
+                offsetof(Hot, backend_port) == offsetof(Hot, client_port) + 4 &&
+                offsetof(Hot, snat_port) == offsetof(Hot, client_port) + 6 &&
+                offsetof(Key, dport) == offsetof(Key, sport) + 2);
+  std::uint32_t ports[2];
+  const auto* own = reinterpret_cast<const std::uint8_t*>(&e) + offsetof(Hot, client_port);
+  std::memcpy(&ports[0], own + reply * 4, 4);
+  std::memcpy(&ports[1], reinterpret_cast<const std::uint8_t*>(&key) + offsetof(Key, sport), 4);
+  return (ports[0] ^ ports[1]) | static_cast<std::uint32_t>(e.proto ^ key.proto);
+}
+
+/// @return 0: 16 bytes are the same.
+[[nodiscard, gnu::always_inline]] inline std::uint64_t differ16(const std::uint8_t* a,
+                                                                const std::uint8_t* b) noexcept {
+  std::uint64_t left[2];
+  std::uint64_t right[2];
+  std::memcpy(left, a, 16);
+  std::memcpy(right, b, 16);
+  return (left[0] ^ right[0]) | (left[1] ^ right[1]);
+}
+
+}  // namespace detail
+
 /// The key a packet of the client has.
 template <class F>
 [[nodiscard]] typename F::Key forward_key(const typename HotEntryOf<F>::type& e) noexcept {
@@ -119,6 +148,32 @@ template <class F>
 [[nodiscard]] typename F::Key reply_key(const typename HotEntryOf<F>::type& e) noexcept {
   return {e.backend, e.snat, e.backend_port, e.snat_port, e.proto, {}};
 }
+
+/// Is `key` the key of this direction? What forward_key() or reply_key() == key says, without a
+/// branch on the direction: it alternates from packet to packet.
+[[nodiscard, gnu::always_inline]] inline bool has_key(const HotEntry4& e, Direction d,
+                                                      const FlowKey4& key) noexcept {
+  static_assert(offsetof(HotEntry4, vip) == 4 && offsetof(HotEntry4, backend) == 8 &&
+                offsetof(HotEntry4, snat) == 12 && offsetof(FlowKey4, sport) == 8);
+  const auto reply = static_cast<std::size_t>(d);
+  const auto* entry = reinterpret_cast<const std::uint8_t*>(&e);
+  const auto* wanted = reinterpret_cast<const std::uint8_t*>(&key);
+  std::uint64_t addresses[2];
+  std::memcpy(&addresses[0], entry + reply * 8, 8);
+  std::memcpy(&addresses[1], wanted, 8);
+  return ((addresses[0] ^ addresses[1]) | detail::ports_and_protocol_differ(e, reply, key)) == 0;
+}
+[[nodiscard, gnu::always_inline]] inline bool has_key(const HotEntry6& e, Direction d,
+                                                      const FlowKey6& key) noexcept {
+  const auto reply = static_cast<std::size_t>(d);
+  const auto* entry = reinterpret_cast<const std::uint8_t*>(&e);
+  constexpr std::size_t kSrc[2] = {offsetof(HotEntry6, client), offsetof(HotEntry6, backend)};
+  constexpr std::size_t kDst[2] = {offsetof(HotEntry6, vip), offsetof(HotEntry6, snat)};
+  return (detail::differ16(entry + kSrc[reply], key.src.bytes.data()) |
+          detail::differ16(entry + kDst[reply], key.dst.bytes.data()) |
+          detail::ports_and_protocol_differ(e, reply, key)) == 0;
+}
+
 /// In these modes the answers do not pass this node: there is no reply key, and states advance by
 /// what the client sends alone.
 [[nodiscard]] constexpr bool sees_replies(ForwardingMode mode) noexcept {
@@ -131,7 +186,6 @@ inline constexpr std::uint8_t kEntryBackendClosedFirst = 4;
 inline constexpr std::uint8_t kEntrySnatPort = 8;     ///< holds a port of the source pool
 inline constexpr std::uint8_t kEntryDetached = 16;    ///< Service or endpoint left; idles out
 inline constexpr std::uint8_t kEntryOtherFamily = 32;  ///< ipip across families: see set_backend()
-inline constexpr std::uint8_t kEntryKeepsSource = 64;  ///< snat == client
 
 /// Where an IPv6 backend of an IPv4 flow lies: over `backend` and `snat`, and over the last two
 /// ports and the deltas. A packet that is not translated needs none of these.
@@ -179,14 +233,13 @@ template <class Hot>
 }
 
 /// Cold part: read at creation, expiry and by dumps only.
-struct alignas(32) ColdEntry {
+struct ColdEntry {
   std::uint64_t created_ns = 0;       ///< monotonic
   EntryIndex list_prev = EntryIndex::kNone;
   Tick held_until = 0;                ///< the source port may not be taken before; set at close
   std::uint32_t forward_hash = 0;     ///< of its keys, for the index
   std::uint32_t reply_hash = 0;
-  std::uint32_t reserved[2] = {};
 };
-static_assert(sizeof(ColdEntry) == 32);
+static_assert(sizeof(ColdEntry) == 24);
 
 }  // namespace sluice::core

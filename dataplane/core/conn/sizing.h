@@ -13,10 +13,10 @@ namespace sluice::core {
 // An index has 2^k slots; a connection takes two of them (forward and reply key). Own counting
 // stops at 977/1024 (95.4 %) of the slots, where cuckoo hashing still finds places; the fraction is
 // the smallest that makes 2^21 slots carry 1,000,000 connections. A slot of rte_hash costs 8 bytes
-// of bucket, 4 of free-slot ring and 32 (16-byte key) or 64 (48-byte key), an entry 64 or 128 hot
-// and 32 cold:
-//   IPv4: (64 + 32) + 2 x 44 / 0.954 = 188.2 bytes a connection (budget 192)
-//   IPv6: (128 + 32) + 2 x 76 / 0.954 = 319.3 bytes a connection (budget 320)
+// of bucket, 4 of free-slot ring, 32 (16-byte key) or 64 (48-byte key) and 4 for what it leads to,
+// an entry 64 or 128 hot and 24 cold:
+//   IPv4: (64 + 24) + 2 x 48 / 0.954 = 188.6 bytes a connection (budget 192)
+//   IPv6: (128 + 24) + 2 x 80 / 0.954 = 319.7 bytes a connection (budget 320)
 
 inline constexpr std::uint64_t kFillNumerator = 977;
 inline constexpr std::uint64_t kFillDenominator = 1024;

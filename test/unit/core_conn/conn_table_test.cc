@@ -107,41 +107,56 @@ TYPED_TEST(ConnTableTest, BulkLookupMarksEachHit) {
   }
 }
 
-// What a packet of nat reads is in the first line; the lookup asks for no more.
-TYPED_TEST(ConnTableTest, HitSaysWhetherAPacketNeedsTheSecondLine) {
+// The lookup goes by hashes, of which two may begin alike.
+TYPED_TEST(ConnTableTest, BulkLookupPutsKeysRightThatWereTakenForAnother) {
   auto t = this->make();
-  const auto nat = nat_flow<TypeParam>(1);
-  const auto fullnat = fullnat_flow<TypeParam>(2, 5000);
-  auto tunnel = nat_flow<TypeParam>(3);
-  tunnel.mode = ForwardingMode::kIpip;
-  tunnel.reply = tunnel.forward.reversed();
-  const auto kept = t.created(nat);
-  const auto translated = t.created(fullnat);
-  (void)t.created(tunnel);
-  auto& index = t.table().index();
-
-  for (const auto* flow : {&nat, &fullnat}) {
-    for (const auto* key : {&flow->forward, &flow->reply}) {
-      KeyData hit;
-      ASSERT_TRUE(index.find(*key, t.table().hash(*key), hit));
-      EXPECT_EQ(hit.needs_second_line(), flow == &fullnat);
-      EXPECT_EQ(hit.entry(), flow == &fullnat ? translated : kept);
-    }
+  const auto one = nat_flow<TypeParam>(1);
+  const auto other = nat_flow<TypeParam>(2);
+  const auto stranger = nat_flow<TypeParam>(3);
+  ASSERT_NE(t.created(one), EntryIndex::kNone);
+  const EntryIndex wanted = t.created(other);
+  t.table().index().mistake_all_for(KeyData::make(wanted, Direction::kReply));
+  const typename TypeParam::Key* keys[] = {&one.reply, &other.forward, &other.reply,
+                                           &stranger.reply};
+  std::uint32_t hashes[4];
+  for (std::size_t n = 0; n < 4; ++n) {
+    hashes[n] = t.table().hash(*keys[n]);
   }
-  KeyData hit;
-  ASSERT_TRUE(index.find(tunnel.forward, t.table().hash(tunnel.forward), hit));
-  EXPECT_TRUE(hit.needs_second_line());
-  EXPECT_NE(t.table().entry(kept).flags & kEntryKeepsSource, 0);
-  EXPECT_EQ(t.table().entry(translated).flags & kEntryKeepsSource, 0);
+  KeyData hits[4];
+
+  EXPECT_EQ(t.table().find_likely(keys, hashes, 4, hits), 0b1111u);
+  EXPECT_EQ(t.table().find_bulk(keys, hashes, 4, hits), 0b0111u);
+
+  EXPECT_EQ(hits[0].direction(), Direction::kReply);
+  EXPECT_NE(hits[0].entry(), wanted);
+  EXPECT_EQ(hits[1], KeyData::make(wanted, Direction::kForward));
+  EXPECT_EQ(hits[2], KeyData::make(wanted, Direction::kReply));
 }
 
-TEST(KeyData, HoldsTheGreatestEntryBesideItsBits) {
-  const auto last = static_cast<EntryIndex>(0xfffffffe);
-  for (const bool second_line : {false, true}) {
-    const KeyData data = KeyData::make(last, Direction::kReply, second_line);
-    EXPECT_EQ(data.entry(), last);
-    EXPECT_EQ(data.direction(), Direction::kReply);
-    EXPECT_EQ(data.needs_second_line(), second_line);
+TYPED_TEST(ConnTableTest, EntryHasItsTwoKeysAndNoneThatDiffersInAByte) {
+  auto t = this->make();
+  for (const auto& flow : {nat_flow<TypeParam>(1), fullnat_flow<TypeParam>(2, 5000)}) {
+    const auto& entry = t.table().entry(t.created(flow));
+    for (const Direction d : {Direction::kForward, Direction::kReply}) {
+      const auto& own = d == Direction::kForward ? flow.forward : flow.reply;
+      const auto& opposite = d == Direction::kForward ? flow.reply : flow.forward;
+      EXPECT_TRUE(has_key(entry, d, own));
+      EXPECT_FALSE(has_key(entry, d, opposite));
+      constexpr std::size_t kMeaning = offsetof(typename TypeParam::Key, proto) + 1;
+      for (std::size_t byte = 0; byte < kMeaning; ++byte) {
+        auto key = own;
+        reinterpret_cast<std::uint8_t*>(&key)[byte] ^= 1;
+        EXPECT_FALSE(has_key(entry, d, key)) << byte;
+      }
+    }
+  }
+}
+
+TEST(KeyData, HoldsTheGreatestEntryOfAnyTable) {
+  const auto last = static_cast<EntryIndex>(capacity_of_slots(kMaxSlots) - 1);
+  for (const Direction d : {Direction::kForward, Direction::kReply}) {
+    EXPECT_EQ(KeyData::make(last, d).entry(), last);
+    EXPECT_EQ(KeyData::make(last, d).direction(), d);
   }
 }
 
