@@ -10,7 +10,7 @@ namespace sluice::pipeline {
 
 /// So many packets before its turn the entry of one is asked for. A core has few places for lines
 /// on their way (12): all of a burst at once would wait for each other.
-inline constexpr std::uint32_t kEntriesAhead = 16;
+inline constexpr std::uint32_t kEntriesAhead = 32;
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
