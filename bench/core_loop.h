@@ -47,10 +47,10 @@ class CoreLoop {
     conn.l3_delta = to.l3.raw();
     conn.l4_delta = to.l4.raw();
     const auto outcome = store_.table.create(conn, kNowNs, no_release_);
-    if (outcome.result != core::CreateResult::kCreated) {
+    if (outcome.result() != core::CreateResult::kCreated) {
       return false;
     }
-    store_.table.set_state(outcome.index, core::ConnState::kEstablished, kNow);
+    store_.table.set_state(outcome.index(), core::ConnState::kEstablished, kNow);
     return true;
   }
 

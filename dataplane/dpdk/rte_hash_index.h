@@ -156,6 +156,11 @@ class RteHashIndex {
     layout_.prefetch_both(hash);
   }
 
+  /// Asks for what adding a key of this hash reads beyond its buckets.
+  [[gnu::always_inline]] void prefetch_moves(std::uint32_t hash) const noexcept {
+    layout_.prefetch_moves(hash);
+  }
+
   /// Asks for the slots of the keys of this hash.
   [[gnu::always_inline]] void prefetch_key(std::uint32_t hash) const noexcept {
     layout_.prefetch_key(hash);

@@ -165,9 +165,7 @@ class RteHashLayout {
   }
 
   /// The hash to add a new key by: its own as long as its first bucket has room to spare, so that
-  /// most keys are found at the first look; else by the bucket with more room. When both are full,
-  /// rte_hash will look for one with room among those that the keys of the first may move to, in
-  /// turn: the first of them are asked for here, at once.
+  /// most keys are found at the first look; else by the bucket with more room.
   [[nodiscard, gnu::always_inline]] std::uint32_t roomier(std::uint32_t hash) const noexcept {
     if (buckets_ == nullptr) {
       return hash;
@@ -177,16 +175,23 @@ class RteHashLayout {
     if (free > 1) [[likely]] {
       return hash;
     }
-    const std::uint32_t others = buckets_[second(hash)].free();
-    if (others > free) {
-      return other_order(hash);
+    return buckets_[second(hash)].free() > free ? other_order(hash) : hash;
+  }
+
+  /// A key of this hash will be added. When both of its buckets, which should have come, are full,
+  /// rte_hash will look for one with room among those that the keys of the first may move to, in
+  /// turn: the first of them are asked for here, at once.
+  [[gnu::always_inline]] void prefetch_moves(std::uint32_t hash) const noexcept {
+    if (buckets_ == nullptr) [[unlikely]] {
+      return;
     }
-    if (free == 0) {
-      for (std::uint32_t i = 0; i < kMoves; ++i) {
-        __builtin_prefetch(buckets_ + ((hash ^ bucket.signatures[i]) & mask_));
-      }
+    const RteHashBucket& bucket = buckets_[first(hash)];
+    if (bucket.free() != 0 || buckets_[second(hash)].free() != 0) [[likely]] {
+      return;
     }
-    return hash;
+    for (std::uint32_t i = 0; i < kMoves; ++i) {
+      __builtin_prefetch(buckets_ + ((hash ^ bucket.signatures[i]) & mask_), 1);
+    }
   }
 
   /// Asks for the slot of a key of this hash. Its buckets should have come.

@@ -46,8 +46,8 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_untouched(std::uint32_t i,
   conn.to_client = hop.index;
   conn.mode = mode;
   const core::CreateOutcome outcome = table.create(conn, now_ns_, releaser_);
-  if (outcome.result == core::CreateResult::kCreated) {
-    core::set_backend(table.entry(outcome.index), chosen.address);
+  if (outcome.result() == core::CreateResult::kCreated) {
+    core::set_backend(table.entry(outcome.index()), chosen.address);
     note_created(i, chosen.id);
   }
   return outcome;

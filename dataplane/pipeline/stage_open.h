@@ -35,14 +35,17 @@ void Worker<Io, I4, I6, C>::make_planned_of(PlannedFlows<F>& plans) noexcept {
   const std::uint32_t n = plans.size;
   plans.size = 0;
   for (std::uint32_t k = 0; k < n; ++k) {
+    conns<F>().prefetch_moves(plans.flows[k].conn);
+  }
+  for (std::uint32_t k = 0; k < n; ++k) {
     auto& plan = plans.flows[k];
     const std::uint32_t i = plan.place;
     if (changed_ && serve_as_hit<F>(i)) {
       continue;  // its key is the reply key of a flow made just now
     }
     const core::CreateOutcome outcome = make_entry<F>(i, plan.conn);
-    if (outcome.result == core::CreateResult::kCreated) [[likely]] {
-      forward_by_entry<F>(i, outcome.index, outcome.direction, true);
+    if (outcome.result() == core::CreateResult::kCreated) [[likely]] {
+      forward_by_entry<F>(i, outcome.index(), outcome.direction(), true);
     } else {
       const core::FlowTuple tuple = tuple_of(plan.conn.forward);
       conclude_open<F>(i, flow_of(i, tuple), plan.decision, plan.first, outcome, Obstacle::kNone);
@@ -132,21 +135,21 @@ void Worker<Io, I4, I6, C>::conclude_open(std::uint32_t i, const core::Flow& flo
                                           Obstacle obstacle) noexcept {
   const auto& service = *decision.service;
   const std::size_t others = other_candidates(decision);
-  for (std::size_t n = 0; n < others && outcome.result == core::CreateResult::kReplyClash; ++n) {
+  for (std::size_t n = 0; n < others && outcome.result() == core::CreateResult::kReplyClash; ++n) {
     const core::EndpointIndex next = candidate_after(decision, first, n);
     if (next != first) {
       outcome = try_candidate<F>(i, flow, decision, service.endpoint(next), false, obstacle);
     }
   }
-  if (outcome.result == core::CreateResult::kReplyClash && obstacle == Obstacle::kNone) {
+  if (outcome.result() == core::CreateResult::kReplyClash && obstacle == Obstacle::kNone) {
     outcome = try_candidate<F>(i, flow, decision, service.endpoint(first), true, obstacle);
   }
-  switch (outcome.result) {
+  switch (outcome.result()) {
     case core::CreateResult::kCreated:
-      forward_by_entry<F>(i, outcome.index, outcome.direction, true);
+      forward_by_entry<F>(i, outcome.index(), outcome.direction(), true);
       return;
     case core::CreateResult::kExists:
-      forward_by_entry<F>(i, outcome.index, outcome.direction);
+      forward_by_entry<F>(i, outcome.index(), outcome.direction());
       return;
     case core::CreateResult::kFull:
       if (needs_no_entry(decision)) {
@@ -170,7 +173,7 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const 
                                                          Obstacle& obstacle) noexcept {
   if (const auto mode = core::asked_mode(decision); !core::sees_replies(mode)) {
     const auto outcome = try_untouched<F>(i, decision, chosen, mode);
-    obstacle = outcome.result == core::CreateResult::kReplyClash ? Obstacle::kOutOfReach : obstacle;
+    obstacle = outcome.result() == core::CreateResult::kReplyClash ? Obstacle::kOutOfReach : obstacle;
     return outcome;
   }
   core::NewConn<F> conn;
@@ -227,9 +230,9 @@ core::CreateOutcome Worker<Io, I4, I6, C>::make_entry(std::uint32_t i,
   conn.l3_delta = translation.l3.raw();
   conn.l4_delta = translation.l4.raw();
   const core::CreateOutcome outcome = conns<F>().create(conn, now_ns_, releaser_);
-  if (outcome.result == core::CreateResult::kCreated) {
+  if (outcome.result() == core::CreateResult::kCreated) {
     note_created(i, conn.endpoint);
-  } else if (outcome.result == core::CreateResult::kReplyClash) {
+  } else if (outcome.result() == core::CreateResult::kReplyClash) {
     counters_.add(Counter::kConnReplyClash);
   }
   return outcome;

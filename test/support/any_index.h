@@ -24,6 +24,7 @@ class AnyIndex {
   }
   void prefetch(std::uint32_t hash) const noexcept { index_->prefetch(hash); }
   void prefetch_change(std::uint32_t hash) const noexcept { index_->prefetch_change(hash); }
+  void prefetch_moves(std::uint32_t hash) const noexcept { index_->prefetch_moves(hash); }
   void prefetch_key(std::uint32_t hash) const noexcept { index_->prefetch_key(hash); }
   bool insert(const Key& key, std::uint32_t hash, core::KeyData data) noexcept {
     return index_->insert(key, hash, data);
@@ -38,6 +39,7 @@ class AnyIndex {
     virtual bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept = 0;
     virtual void prefetch(std::uint32_t hash) const noexcept = 0;
     virtual void prefetch_change(std::uint32_t hash) const noexcept = 0;
+    virtual void prefetch_moves(std::uint32_t hash) const noexcept = 0;
     virtual void prefetch_key(std::uint32_t hash) const noexcept = 0;
     virtual bool insert(const Key& key, std::uint32_t hash, core::KeyData data) noexcept = 0;
     virtual bool erase(const Key& key, std::uint32_t hash) noexcept = 0;
@@ -55,6 +57,9 @@ class AnyIndex {
     void prefetch(std::uint32_t hash) const noexcept override { index.prefetch(hash); }
     void prefetch_change(std::uint32_t hash) const noexcept override {
       index.prefetch_change(hash);
+    }
+    void prefetch_moves(std::uint32_t hash) const noexcept override {
+      index.prefetch_moves(hash);
     }
     void prefetch_key(std::uint32_t hash) const noexcept override { index.prefetch_key(hash); }
     bool insert(const Key& key, std::uint32_t hash, core::KeyData data) noexcept override {

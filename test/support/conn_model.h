@@ -143,14 +143,14 @@ class ConnModelRun {
 
     const auto outcome = under_.create(conn);
 
-    ASSERT_EQ(outcome.result, expected) << "step " << step_;
+    ASSERT_EQ(outcome.result(), expected) << "step " << step_;
     ASSERT_EQ(under_.log.count() - before, gone.size()) << "step " << step_;
     for (std::size_t g = 0; g < gone.size(); ++g) {
       ASSERT_EQ(under_.log.log()[before + g].first, gone[g]) << "step " << step_;
     }
-    if (outcome.result == core::CreateResult::kCreated) {
-      ASSERT_EQ(model_.count(outcome.index), 0u) << "step " << step_;
-      model_[outcome.index] = {conn.forward, conn.reply, core::initial_state(conn.forward.proto),
+    if (outcome.result() == core::CreateResult::kCreated) {
+      ASSERT_EQ(model_.count(outcome.index()), 0u) << "step " << step_;
+      model_[outcome.index()] = {conn.forward, conn.reply, core::initial_state(conn.forward.proto),
                                conn.flags, under_.now()};
     }
   }

@@ -44,6 +44,7 @@ class MapIndex {
 
   void prefetch(std::uint32_t) const noexcept {}
   void prefetch_change(std::uint32_t) const noexcept {}
+  void prefetch_moves(std::uint32_t) const noexcept {}
   void prefetch_key(std::uint32_t) const noexcept {}
 
   bool insert(const Key& key, std::uint32_t, core::KeyData data) noexcept {

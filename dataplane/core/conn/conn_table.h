@@ -63,14 +63,32 @@ concept Releaser = requires(R r, EntryIndex i, const typename HotEntryOf<F>::typ
 enum class CreateResult : std::uint8_t {
   kCreated,
   kFull,        ///< no victim: only steady flows are left, or the index found no place
-  kReplyClash,  ///< the reply key is held by a live flow (CreateOutcome::index)
-  kExists,      ///< the forward key is already there (CreateOutcome::index, direction)
+  kReplyClash,  ///< the reply key is held by a live flow (CreateOutcome::index())
+  kExists,      ///< the forward key is already there (CreateOutcome::index(), direction())
 };
 
-struct CreateOutcome {
-  CreateResult result = CreateResult::kFull;
-  EntryIndex index = EntryIndex::kNone;
-  Direction direction = Direction::kForward;  ///< kExists: which key of it matched
+/// One word: of a struct of small parts GCC 12 writes each to memory and reads them back together,
+/// which waits for the writes, 40 cycles a new flow.
+class CreateOutcome {
+ public:
+  constexpr CreateOutcome(CreateResult result = CreateResult::kFull,
+                          EntryIndex index = EntryIndex::kNone,
+                          Direction direction = Direction::kForward) noexcept
+      : raw_(static_cast<std::uint64_t>(index) << 32 | static_cast<std::uint64_t>(direction) << 8 |
+             static_cast<std::uint64_t>(result)) {}
+  [[nodiscard]] constexpr CreateResult result() const noexcept {
+    return static_cast<CreateResult>(raw_ & 0xff);
+  }
+  [[nodiscard]] constexpr EntryIndex index() const noexcept {
+    return static_cast<EntryIndex>(raw_ >> 32);
+  }
+  /// kExists: which key of it matched.
+  [[nodiscard]] constexpr Direction direction() const noexcept {
+    return static_cast<Direction>(raw_ >> 8 & 0xff);
+  }
+
+ private:
+  std::uint64_t raw_;
 };
 
 /// What create() needs of a new connection; addresses and ports are in the keys.
@@ -145,6 +163,13 @@ class ConnTable {
     const std::uint32_t h = hash(key);
     index_.prefetch_change(h);
     return h;
+  }
+  /// create() will add this connection, whose hashes have been made some time ago.
+  [[gnu::always_inline]] void prefetch_moves(const NewConn<F>& conn) const noexcept {
+    index_.prefetch_moves(conn.forward_hash);
+    if (conn.reply_hash) {
+      index_.prefetch_moves(*conn.reply_hash);
+    }
   }
   /// hash_ahead() for a key that was hashed before.
   [[gnu::always_inline]] void ask_ahead(std::uint32_t key_hash) const noexcept {

@@ -41,6 +41,8 @@ concept KeyIndex = requires(T index, const Key& key, const Key* const* keys, std
   { index.prefetch(hash) } noexcept;
   /// A key of this hash will be added or erased soon. A hint.
   { index.prefetch_change(hash) } noexcept;
+  /// A key of this hash will be added soon; what prefetch_change() asked for has come. A hint.
+  { index.prefetch_moves(hash) } noexcept;
   /// A key of this hash will be erased soon; what prefetch_change() asked for has come. A hint.
   { index.prefetch_key(hash) } noexcept;
   /// Precondition: key is absent. @return false: no room.

@@ -74,8 +74,8 @@ TYPED_TEST(ConnTableTest, SecondCreateOfAFlowSaysItExists) {
   const auto flow = nat_flow<TypeParam>(1);
   const auto i = t.created(flow);
   const auto again = t.create(flow);
-  EXPECT_EQ(again.result, CreateResult::kExists);
-  EXPECT_EQ(again.index, i);
+  EXPECT_EQ(again.result(), CreateResult::kExists);
+  EXPECT_EQ(again.index(), i);
   EXPECT_EQ(t.table().size(), 1u);
 }
 
@@ -169,8 +169,8 @@ TYPED_TEST(ConnTableTest, ReplyKeyOfALiveFlowIsAClash) {
 
   const auto outcome = t.create(second);
 
-  EXPECT_EQ(outcome.result, CreateResult::kReplyClash);
-  EXPECT_EQ(outcome.index, first);
+  EXPECT_EQ(outcome.result(), CreateResult::kReplyClash);
+  EXPECT_EQ(outcome.index(), first);
   EXPECT_EQ(t.table().size(), 1u);
   EXPECT_EQ(t.log.count(), 0u);
 }
@@ -185,10 +185,10 @@ TYPED_TEST(ConnTableTest, ReplyKeyOfAFinishedFlowIsTakenOver) {
 
   const auto outcome = t.create(second);
 
-  EXPECT_EQ(outcome.result, CreateResult::kCreated);
+  EXPECT_EQ(outcome.result(), CreateResult::kCreated);
   EXPECT_EQ(t.log.count(ReleaseReason::kReplyClash), 1u);
   EXPECT_FALSE(t.table().find(flow.forward));
-  EXPECT_EQ(t.table().find(second.reply).index, outcome.index);
+  EXPECT_EQ(t.table().find(second.reply).index, outcome.index());
 }
 
 TYPED_TEST(ConnTableTest, HalfClosedFlowIsLiveForAClash) {
@@ -198,14 +198,14 @@ TYPED_TEST(ConnTableTest, HalfClosedFlowIsLiveForAClash) {
   t.packet(i, Direction::kForward, kTcpFin | kTcpAck);
   auto second = nat_flow<TypeParam>(1);
   second.forward.dst = test::numbered_address<TypeParam>(0xcb00710b);
-  EXPECT_EQ(t.create(second).result, CreateResult::kReplyClash);
+  EXPECT_EQ(t.create(second).result(), CreateResult::kReplyClash);
 }
 
 TYPED_TEST(ConnTableTest, FlowWhoseReplyIsItsRequestIsRefused) {
   auto t = this->make();
   auto flow = nat_flow<TypeParam>(1);
   flow.reply = flow.forward;
-  EXPECT_EQ(t.create(flow).result, CreateResult::kReplyClash);
+  EXPECT_EQ(t.create(flow).result(), CreateResult::kReplyClash);
   EXPECT_EQ(t.table().size(), 0u);
 }
 
@@ -252,11 +252,11 @@ TYPED_TEST(ConnTableTest, IndexWithoutPlaceLeavesNothingBehind) {
   auto t = this->make();
   const auto flow = nat_flow<TypeParam>(1);
   t.table().index().refuse_next(1);
-  EXPECT_EQ(t.create(flow).result, CreateResult::kFull);
+  EXPECT_EQ(t.create(flow).result(), CreateResult::kFull);
   EXPECT_EQ(t.table().size(), 0u);
   EXPECT_EQ(t.table().index().size(), 0u);
   EXPECT_EQ(t.table().half_open(), 0u);
-  EXPECT_EQ(t.create(flow).result, CreateResult::kCreated);
+  EXPECT_EQ(t.create(flow).result(), CreateResult::kCreated);
 }
 
 TYPED_TEST(ConnTableTest, HalfOpenFlowsTakeNoMoreThanTheirShare) {
@@ -285,7 +285,7 @@ TYPED_TEST(ConnTableTest, FullTableEvictsHalfOpenThenFinishedThenHalfClosedNever
     entries.push_back(t.created(nat_flow<TypeParam>(n)));
     t.establish(entries.back());
   }
-  EXPECT_EQ(t.create(nat_flow<TypeParam>(capacity)).result, CreateResult::kFull);
+  EXPECT_EQ(t.create(nat_flow<TypeParam>(capacity)).result(), CreateResult::kFull);
   EXPECT_EQ(t.table().size(), capacity);
 
   t.packet(entries[5], Direction::kForward, kTcpFin | kTcpAck);

@@ -80,8 +80,8 @@ void expect_fills_to_capacity() {
     auto conn = test::nat_flow<F>(n);
     conn.forward_hash = store->table.hash(conn.forward);
     const auto outcome = store->table.create(conn, 1'000'000'000, log);
-    ASSERT_EQ(outcome.result, core::CreateResult::kCreated) << n;
-    store->table.set_state(outcome.index, core::ConnState::kEstablished, 1000);
+    ASSERT_EQ(outcome.result(), core::CreateResult::kCreated) << n;
+    store->table.set_state(outcome.index(), core::ConnState::kEstablished, 1000);
   }
   for (std::uint32_t n = 0; n < store->table.capacity(); ++n) {
     ASSERT_TRUE(store->table.find(test::nat_flow<F>(n).reply));

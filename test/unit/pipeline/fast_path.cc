@@ -26,6 +26,7 @@ struct NullIndex {
   bool erase(const Key&, std::uint32_t) noexcept;
   void prefetch(std::uint32_t) const noexcept;
   void prefetch_change(std::uint32_t) const noexcept;
+  void prefetch_moves(std::uint32_t) const noexcept;
   void prefetch_key(std::uint32_t) const noexcept;
 };
 
