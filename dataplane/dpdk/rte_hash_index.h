@@ -27,9 +27,9 @@ namespace sluice::dpdk {
 // Lookups read rte_hash's memory directly (rte_hash_layout.h). find_likely() reads the first bucket
 // of each key and that array, and no key: a slot of rte_hash is 32 or 64 bytes, so at millions of
 // flows a key is a line from memory, and sixteen words of the array share one that mostly is in a
-// cache. prefetch() asks for the bucket as soon as the hash is known, and it comes while the rest of
-// the burst is parsed. A new key goes where there is room, and the slot of one to come is asked for.
-// Where the layout is not known rte_hash does it all, slower.
+// cache. prefetch() asks for the bucket as soon as the hash is known, and it comes while the rest
+// of the burst is parsed. A new key goes where there is room, and the slot of one to come is asked
+// for. Where the layout is not known rte_hash does it all, slower.
 //
 // Memory is taken once: per slot 8 bytes of bucket, 4 of ring, 8 + key rounded up to 16, and 4 for
 // what it leads to. Filling the ring walks every slot, 2 to 3 ns each.

@@ -12,6 +12,8 @@
 #include <rte_hash.h>
 #include <rte_ring.h>
 
+#include "dataplane/core/net/flow_key.h"
+
 namespace sluice::dpdk {
 
 // Theory of operation
@@ -23,8 +25,8 @@ namespace sluice::dpdk {
 // A lookup by rte_hash reads both buckets of every key, though nearly all keys lie in their first
 // one, and the key, which the caller has in its entry as well. Lookups are done here instead:
 // likely_slot() goes by the hash, of which a bucket holds half, and the second bucket is read when
-// the first one shows nothing. find() compares keys, for new ones above all: that they are not there
-// takes rte_hash ten times as long to say.
+// the first one shows nothing. find() compares keys, for new ones above all: that they are not
+// there takes rte_hash ten times as long to say.
 //
 // rte_hash also puts a key into its first bucket whenever it can, and when that one is full moves
 // other keys about until it is not, never looking whether the second one has room. In a table that
@@ -77,24 +79,6 @@ struct alignas(64) RteHashBucket {
   }
 };
 static_assert(sizeof(RteHashBucket) == 64);
-
-/// Compares keys of 16 n bytes, at any address.
-template <std::size_t kLength>
-[[nodiscard, gnu::always_inline]] inline bool is_same_key(const void* a, const void* b) noexcept {
-  static_assert(kLength % 16 == 0);
-#ifdef __AVX2__
-  const auto* left = static_cast<const __m128i*>(a);
-  const auto* right = static_cast<const __m128i*>(b);
-  __m128i differs = _mm_setzero_si128();
-  for (std::size_t i = 0; i < kLength / 16; ++i) {
-    differs = _mm_or_si128(differs,
-                           _mm_xor_si128(_mm_loadu_si128(left + i), _mm_loadu_si128(right + i)));
-  }
-  return _mm_testz_si128(differs, differs) != 0;
-#else
-  return std::memcmp(a, b, kLength) == 0;
-#endif
-}
 
 /// Names the same buckets as `hash`, the second one first.
 [[nodiscard]] constexpr std::uint32_t other_order(std::uint32_t hash) noexcept {
@@ -249,7 +233,7 @@ class RteHashLayout {
     for (; places != 0; places &= places - 1) {
       const std::uint32_t slot = bucket.slots[std::countr_zero(places)];
       // Slot 0 is nobody's: a free place has it.
-      if (slot != 0 && is_same_key<sizeof(Key)>(slot_at(slot) + kKeyAt, &key)) {
+      if (slot != 0 && core::is_same_key<sizeof(Key)>(slot_at(slot) + kKeyAt, &key)) {
         return slot;
       }
     }

@@ -97,7 +97,7 @@ inline bool Worker<Io, I4, I6, C>::forward_tunnelled(std::uint32_t i,
   const std::uint32_t length = std::uint32_t{f.l3_offset} + f.ip_length;
   const FastPort& out = fast_port(word.port());
   core::OuterHeader<F> outer;
-  const std::uint64_t hash = tunnel_hash<F>(entry.client, entry.client_port);
+  const std::uint64_t hash = tunnel_hash<F>(entry.client(), entry.forward().sport);
   if ((entry.flags & core::kEntryOtherFamily) != 0 || path_mtus_.any() || f.hop_limit <= 1 ||
       length + kOverhead > out.max_frame ||
       !tunnel_sources<F>().choose(word.port(), hash, outer.src)) {
@@ -109,7 +109,7 @@ inline bool Worker<Io, I4, I6, C>::forward_tunnelled(std::uint32_t i,
   if (!io_.prepend(p, kOverhead)) {
     return false;
   }
-  outer.dst = entry.backend;
+  outer.dst = entry.reply().src;
   outer.label = static_cast<std::uint32_t>(hash);
   core::write_tunnel_headers<F, F>(p.data, f.ip_length, outer);
   put_on_wire(p, word);
@@ -120,7 +120,8 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 void Worker<Io, I4, I6, C>::forward_untouched(std::uint32_t i, core::EntryIndex at) noexcept {
   auto& entry = conns<F>().entry(at);
-  const Untouched<F> flow{at, entry.mode, core::backend_of(entry), entry.client, entry.client_port};
+  const Untouched<F> flow{at, entry.mode, core::backend_of(entry), entry.client(),
+                          entry.forward().sport};
   if (flow.mode == core::ForwardingMode::kIpip && batch_.parsed[i].hop_limit <= 1) {
     answer_ttl_expired(i);
     return;
@@ -336,7 +337,7 @@ bool Worker<Io, I4, I6, C>::serve_tunnel_error_of(std::uint32_t i,
     return false;
   }
   learn_path_mtu(error);
-  tell_client<F>(i, error, core::IpAddress(entry.client));
+  tell_client<F>(i, error, core::IpAddress(entry.client()));
   return true;
 }
 

@@ -52,12 +52,13 @@ auto Worker<Io, I4, I6, C>::judge_destination(core::EntryIndex at, core::Directi
   const std::uint16_t port = core::backend_port_of(entry).host();
   const core::Endpoint* endpoint =
       service == nullptr ? nullptr : service->find_endpoint(backend, port);
-  const bool udp = entry.proto == core::kIpProtoUdp;
+  const bool udp = entry.proto() == core::kIpProtoUdp;
   const bool stays = endpoint != nullptr && (!udp || endpoint->serving);
   if (!stays && udp) {
     // The frontend may lead elsewhere by now: to a Service made anew, or to other endpoints.
     const core::ServicePort* present = service_of_frontend(
-        *tables_->table, core::IpAddress(entry.vip), entry.vip_port.host(), core::Protocol::kUdp);
+        *tables_->table, core::IpAddress(entry.vip()), entry.forward().dport.host(),
+        core::Protocol::kUdp);
     const core::Endpoint* same =
         present == nullptr ? nullptr : present->find_endpoint(backend, port);
     const bool moves =
@@ -119,7 +120,7 @@ void Worker<Io, I4, I6, C>::forward_by_entry(std::uint32_t i, core::EntryIndex a
   const bool reachable = word.state() == NeighbourState::kReachable;
   Hop hop{known, word.port(), {}};
   if (!reachable) {
-    hop = resolve(core::IpAddress(forward ? entry.backend : entry.client), forward);
+    hop = resolve(core::IpAddress(forward ? entry.reply().src : entry.client()), forward);
     known = hop.index;
   }
   if (hop.index != kHostHop && f.ip_length > port_info(hop.port).mtu) {

@@ -84,13 +84,13 @@ void Worker<Io, I4, I6, C>::forward_icmp_error(std::uint32_t i, const core::Quot
   const auto& outer = core::key_of<F>(f);
   core::IcmpTranslation<F> to;
   if (forward) {
-    to.outer_src = outer.src == entry.client ? entry.snat : outer.src;
-    to.outer_dst = entry.backend;
-    to.inner = core::reply_key<F>(entry);
+    to.outer_src = outer.src == entry.client() ? entry.reply().dst : outer.src;
+    to.outer_dst = entry.reply().src;
+    to.inner = entry.reply();
   } else {
-    to.outer_src = outer.src == entry.backend ? entry.vip : outer.src;
-    to.outer_dst = entry.client;
-    to.inner = core::forward_key<F>(entry);
+    to.outer_src = outer.src == entry.reply().src ? entry.vip() : outer.src;
+    to.outer_dst = entry.client();
+    to.inner = entry.forward();
   }
   core::translate_icmp_error(p.data, p.contiguous, f, quoted, to);
   counters_.add(Counter::kIcmpTranslated);

@@ -74,7 +74,7 @@ template <class F>
   const Packet& p = batch_.packets[i];
   const NextHopIndex hop = d == core::Direction::kForward ? entry.to_backend : entry.to_client;
   // The next hop first: flows of dr and ipip have none there, and a path of their own.
-  const bool plain = hop != NextHopIndex::kNone && core::has_key(entry, d, key_of<F>(i)) &&
+  const bool plain = hop != NextHopIndex::kNone && entry.key(d) == key_of<F>(i) &&
                      is_current(entry) && core::is_steady(entry.state, f.tcp_flags) &&
                      f.hop_limit > 1;
   if (!plain) [[unlikely]] {
@@ -91,8 +91,8 @@ template <class F>
   return true;
 }
 
-/// What find_likely() found and forward_plain() did not forward. @return false: the flow is unknown,
-/// nothing was done.
+/// What find_likely() found and forward_plain() did not forward. @return false: the flow is
+/// unknown, nothing was done.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 [[gnu::noinline]] bool Worker<Io, I4, I6, C>::serve_hit(std::uint32_t i,

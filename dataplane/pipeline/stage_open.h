@@ -82,7 +82,7 @@ void Worker<Io, I4, I6, C>::choose_and_open(std::uint32_t i, const core::Flow& f
       !core::picks_by_load(decision.service->scheduler)) {
     auto& plans = planned<F>();
     auto& plan = plans.flows[plans.size];
-    plan.conn = {};
+    std::construct_at(&plan.conn);  // in place: an assignment would copy a temporary
     const core::Endpoint& endpoint = decision.service->endpoint(first);
     const PortIndex egress = propose<F>(i, flow, decision, endpoint, false, plan.conn);
     if (plan.conn.mode == core::ForwardingMode::kNat) {
@@ -173,7 +173,8 @@ core::CreateOutcome Worker<Io, I4, I6, C>::try_candidate(std::uint32_t i, const 
                                                          Obstacle& obstacle) noexcept {
   if (const auto mode = core::asked_mode(decision); !core::sees_replies(mode)) {
     const auto outcome = try_untouched<F>(i, decision, chosen, mode);
-    obstacle = outcome.result() == core::CreateResult::kReplyClash ? Obstacle::kOutOfReach : obstacle;
+    const bool clash = outcome.result() == core::CreateResult::kReplyClash;
+    obstacle = clash ? Obstacle::kOutOfReach : obstacle;
     return outcome;
   }
   core::NewConn<F> conn;
@@ -206,9 +207,9 @@ PortIndex Worker<Io, I4, I6, C>::propose(std::uint32_t i, const core::Flow& flow
   conn.forward = key_of<F>(i);
   conn.forward_hash = batch_.hashes[i];
   conn.forward_is_absent = true;
-  conn.reply = conn.forward.reversed();
-  conn.reply.src = address_as<F>(chosen.address);
-  conn.reply.sport = core::Be16::from_host(chosen.port);
+  conn.reply = F::Key::of(address_as<F>(chosen.address), conn.forward.src,
+                          core::Be16::from_host(chosen.port), conn.forward.sport,
+                          conn.forward.proto);
   conn.epoch = epoch_;
   conn.service = decision.slot;
   conn.endpoint = chosen.id;

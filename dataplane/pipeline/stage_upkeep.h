@@ -83,13 +83,13 @@ void Worker<Io, I4, I6, C>::fill_page(DumpMailbox::Page& page) noexcept {
                         const core::ColdEntry& cold) {
     ConnectionRow& row = page.rows[page.count++];
     row.worker = static_cast<std::uint32_t>(config_.index);
-    row.flow = {core::IpAddress(e.client), core::IpAddress(e.vip), e.client_port.host(),
-                e.vip_port.host(), static_cast<core::Protocol>(e.proto)};
+    row.flow = {core::IpAddress(e.client()), core::IpAddress(e.vip()), e.forward().sport.host(),
+                e.forward().dport.host(), static_cast<core::Protocol>(e.proto())};
     const bool translated = core::sees_replies(e.mode);
     row.backend = core::backend_of(e);
     row.backend_port = core::backend_port_of(e).host();
-    row.snat = core::IpAddress(translated ? e.snat : e.client);
-    row.snat_port = translated ? e.snat_port.host() : e.client_port.host();
+    row.snat = core::IpAddress(translated ? e.reply().dst : e.client());
+    row.snat_port = translated ? e.reply().dport.host() : e.forward().sport.host();
     row.state = e.state;
     row.mode = e.mode;
     row.service = e.service;

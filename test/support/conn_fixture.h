@@ -117,7 +117,8 @@ class TableUnderTest {
   }
   core::EntryIndex created(const core::NewConn<F>& conn) {
     const auto outcome = create(conn);
-    return outcome.result() == core::CreateResult::kCreated ? outcome.index() : core::EntryIndex::kNone;
+    const bool done = outcome.result() == core::CreateResult::kCreated;
+    return done ? outcome.index() : core::EntryIndex::kNone;
   }
   /// SYN-ACK and ACK of the entry's handshake.
   void establish(core::EntryIndex i) {

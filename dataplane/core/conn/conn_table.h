@@ -55,7 +55,7 @@ enum class ReleaseReason : std::uint8_t {
 /// Is told of every entry that goes, before its index is given back: connection counts go down
 /// there. Source ports need nothing: a port is free when its reverse key is absent.
 template <class R, class F>
-concept Releaser = requires(R r, EntryIndex i, const typename HotEntryOf<F>::type& hot,
+concept Releaser = requires(R r, EntryIndex i, const HotEntry<F>& hot,
                             const ColdEntry& cold, ReleaseReason why) {
   { r.released(i, hot, cold, why) } noexcept;
 };
@@ -124,7 +124,7 @@ template <class F, KeyIndex<typename F::Key> Index>
 class ConnTable {
  public:
   using Key = typename F::Key;
-  using Hot = typename HotEntryOf<F>::type;
+  using Hot = HotEntry<F>;
   static constexpr std::uint32_t kSweepSeconds = 8;
   static constexpr std::uint32_t kSweepBatch = 64;   ///< entries per expire() call
   /// List heads per expire() call: more than a poll can open.
@@ -176,8 +176,8 @@ class ConnTable {
     index_.prefetch(key_hash);
   }
 
-  /// Looks up 1..kMaxBulk keys and prefetches the entries of the first `ahead`; a caller with work to
-  /// do for each asks for the others as it comes near them (prefetch()).
+  /// Looks up 1..kMaxBulk keys and prefetches the entries of the first `ahead`; a caller with work
+  /// to do for each asks for the others as it comes near them (prefetch()).
   /// @return bit i clear: keys[i] is unknown. Set: if it is known, then by hits[i], provided that
   ///         has_key() says so; else find() knows.
   std::uint64_t find_likely(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
@@ -207,7 +207,7 @@ class ConnTable {
 
   /// Is this what find_likely() should have found for `key`?
   [[nodiscard, gnu::always_inline]] bool has_key(KeyData hit, const Key& key) const noexcept {
-    return core::has_key(hot_[at(hit.entry())], hit.direction(), key);
+    return hot_[at(hit.entry())].key(hit.direction()) == key;
   }
   /// Puts a hit of find_likely() right. @return false: the key is unknown.
   [[nodiscard]] bool confirm(const Key& key, std::uint32_t key_hash, KeyData& hit) noexcept {

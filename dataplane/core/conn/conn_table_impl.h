@@ -178,14 +178,8 @@ template <class F, KeyIndex<typename F::Key> Index>
 void ConnTable<F, Index>::fill(EntryIndex i, const NewConn<F>& conn, std::uint32_t reply_hash,
                                std::uint64_t now_ns) noexcept {
   Hot& e = hot_[at(i)];
-  e.client = conn.forward.src;
-  e.vip = conn.forward.dst;
-  e.backend = conn.reply.src;
-  e.snat = conn.reply.dst;
-  e.client_port = conn.forward.sport;
-  e.vip_port = conn.forward.dport;
-  e.backend_port = conn.reply.sport;
-  e.snat_port = conn.reply.dport;
+  e.keys[0] = conn.forward;
+  e.keys[1] = conn.reply;
   e.l3_delta = conn.l3_delta;
   e.l4_delta = conn.l4_delta;
   e.last_seen = tick_of_ns(now_ns);
@@ -193,7 +187,6 @@ void ConnTable<F, Index>::fill(EntryIndex i, const NewConn<F>& conn, std::uint32
   e.to_backend = conn.to_backend;
   e.to_client = conn.to_client;
   e.state = conn.pending ? ConnState::kPending : initial_state(conn.forward.proto);
-  e.proto = conn.forward.proto;
   e.mode = conn.mode;
   e.flags = conn.flags;
   e.service = conn.service;
@@ -255,9 +248,9 @@ template <Releaser<F> R>
 void ConnTable<F, Index>::release(EntryIndex i, R& releaser, ReleaseReason why) noexcept {
   const Hot& e = hot_[at(i)];
   const ColdEntry& cold = cold_[at(i)];
-  index_.erase(forward_key<F>(e), cold.forward_hash);
+  index_.erase(e.forward(), cold.forward_hash);
   if (sees_replies(e.mode)) {
-    index_.erase(reply_key<F>(e), cold.reply_hash);
+    index_.erase(e.reply(), cold.reply_hash);
   }
   unlink(i);
   releaser.released(i, e, cold, why);

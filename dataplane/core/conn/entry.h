@@ -42,17 +42,13 @@ inline constexpr unsigned kTickShift = 20;
 /// Index into the next-hop array; stable while used.
 enum class NextHopIndex : std::uint16_t { kNone = 0xffff };
 
-/// Hot part of an IPv4 connection: one cache line, enough to forward either direction. No
-/// pointers. The forward key is {client, vip}, the reply key {backend, snat}.
-struct alignas(64) HotEntry4 {
-  Ipv4Address client;
-  Ipv4Address vip;
-  Ipv4Address backend;
-  Ipv4Address snat;         ///< == client in nat mode
-  Be16 client_port;
-  Be16 vip_port;
-  Be16 backend_port;
-  Be16 snat_port;           ///< == client_port in nat mode
+/// Hot part of a connection, enough to forward either direction: one cache line (IPv6: two), no
+/// pointers. Of the keys in the index these are copies, by the direction whose packets have them:
+/// kForward {client, vip}, kReply {backend, snat}, where snat is the client in mode nat. Of modes
+/// dr and ipip, which have no reply key, the second one holds the backend's address: backend_of().
+template <class F>
+struct alignas(64) HotEntry {
+  typename F::Key keys[2];
   std::uint16_t l3_delta;   ///< raw ChecksumDelta of the IPv4 header, forward direction
   std::uint16_t l4_delta;   ///< of the L4 checksum (pseudo-header and ports)
   Tick last_seen;
@@ -60,119 +56,22 @@ struct alignas(64) HotEntry4 {
   NextHopIndex to_backend;
   NextHopIndex to_client;
   ConnState state;
-  std::uint8_t proto;
   ForwardingMode mode;
   std::uint8_t flags;       ///< kEntry...
   ServiceSlot service;
   EndpointId endpoint;
   EntryIndex list_next;     ///< in the list of its state, or in the free list
+
+  [[nodiscard]] const auto& key(Direction d) const noexcept {
+    return keys[static_cast<std::size_t>(d)];
+  }
+  [[nodiscard]] const auto& forward() const noexcept { return keys[0]; }
+  [[nodiscard]] const auto& reply() const noexcept { return keys[1]; }
+  [[nodiscard]] const auto& client() const noexcept { return keys[0].src; }
+  [[nodiscard]] const auto& vip() const noexcept { return keys[0].dst; }
+  [[nodiscard]] std::uint8_t proto() const noexcept { return keys[0].proto; }
 };
-static_assert(sizeof(HotEntry4) == 64);
-
-/// The same for IPv6, in two lines: both keys and both translations are more than one.
-struct alignas(64) HotEntry6 {
-  Ipv6Address vip;
-  Ipv6Address backend;
-  Be16 client_port;
-  Be16 vip_port;
-  Be16 backend_port;
-  Be16 snat_port;
-  std::uint16_t l3_delta;   ///< unused: IPv6 has no header checksum
-  std::uint16_t l4_delta;
-  Tick last_seen;
-  std::uint32_t epoch;
-  NextHopIndex to_backend;
-  NextHopIndex to_client;
-  ConnState state;
-  std::uint8_t proto;
-  ForwardingMode mode;
-  std::uint8_t flags;
-  EntryIndex list_next;
-  // second line
-  Ipv6Address client;
-  Ipv6Address snat;
-  ServiceSlot service;
-  EndpointId endpoint;
-  std::uint8_t zero[24];
-};
-static_assert(sizeof(HotEntry6) == 128 && offsetof(HotEntry6, client) == 64);
-
-template <class F>
-struct HotEntryOf;
-template <>
-struct HotEntryOf<Ipv4> {
-  using type = HotEntry4;
-};
-template <>
-struct HotEntryOf<Ipv6> {
-  using type = HotEntry6;
-};
-
-namespace detail {
-
-/// Entries of both families have their ports alike: client, VIP, backend, source of fullnat.
-/// @return 0: they are the key's.
-template <class Hot, class Key>
-[[nodiscard, gnu::always_inline]] inline std::uint64_t ports_and_protocol_differ(
-    const Hot& e, std::size_t reply, const Key& key) noexcept {
-  static_assert(offsetof(Hot, vip_port) == offsetof(Hot, client_port) + 2 &&
-                offsetof(Hot, backend_port) == offsetof(Hot, client_port) + 4 &&
-                offsetof(Hot, snat_port) == offsetof(Hot, client_port) + 6 &&
-                offsetof(Key, dport) == offsetof(Key, sport) + 2);
-  std::uint32_t ports[2];
-  const auto* own = reinterpret_cast<const std::uint8_t*>(&e) + offsetof(Hot, client_port);
-  std::memcpy(&ports[0], own + reply * 4, 4);
-  std::memcpy(&ports[1], reinterpret_cast<const std::uint8_t*>(&key) + offsetof(Key, sport), 4);
-  return (ports[0] ^ ports[1]) | static_cast<std::uint32_t>(e.proto ^ key.proto);
-}
-
-/// @return 0: 16 bytes are the same.
-[[nodiscard, gnu::always_inline]] inline std::uint64_t differ16(const std::uint8_t* a,
-                                                                const std::uint8_t* b) noexcept {
-  std::uint64_t left[2];
-  std::uint64_t right[2];
-  std::memcpy(left, a, 16);
-  std::memcpy(right, b, 16);
-  return (left[0] ^ right[0]) | (left[1] ^ right[1]);
-}
-
-}  // namespace detail
-
-/// The key a packet of the client has.
-template <class F>
-[[nodiscard]] typename F::Key forward_key(const typename HotEntryOf<F>::type& e) noexcept {
-  return {e.client, e.vip, e.client_port, e.vip_port, e.proto, {}};
-}
-/// The key a packet of the backend has.
-template <class F>
-[[nodiscard]] typename F::Key reply_key(const typename HotEntryOf<F>::type& e) noexcept {
-  return {e.backend, e.snat, e.backend_port, e.snat_port, e.proto, {}};
-}
-
-/// Is `key` the key of this direction? What forward_key() or reply_key() == key says, without a
-/// branch on the direction: it alternates from packet to packet.
-[[nodiscard, gnu::always_inline]] inline bool has_key(const HotEntry4& e, Direction d,
-                                                      const FlowKey4& key) noexcept {
-  static_assert(offsetof(HotEntry4, vip) == 4 && offsetof(HotEntry4, backend) == 8 &&
-                offsetof(HotEntry4, snat) == 12 && offsetof(FlowKey4, sport) == 8);
-  const auto reply = static_cast<std::size_t>(d);
-  const auto* entry = reinterpret_cast<const std::uint8_t*>(&e);
-  const auto* wanted = reinterpret_cast<const std::uint8_t*>(&key);
-  std::uint64_t addresses[2];
-  std::memcpy(&addresses[0], entry + reply * 8, 8);
-  std::memcpy(&addresses[1], wanted, 8);
-  return ((addresses[0] ^ addresses[1]) | detail::ports_and_protocol_differ(e, reply, key)) == 0;
-}
-[[nodiscard, gnu::always_inline]] inline bool has_key(const HotEntry6& e, Direction d,
-                                                      const FlowKey6& key) noexcept {
-  const auto reply = static_cast<std::size_t>(d);
-  const auto* entry = reinterpret_cast<const std::uint8_t*>(&e);
-  constexpr std::size_t kSrc[2] = {offsetof(HotEntry6, client), offsetof(HotEntry6, backend)};
-  constexpr std::size_t kDst[2] = {offsetof(HotEntry6, vip), offsetof(HotEntry6, snat)};
-  return (detail::differ16(entry + kSrc[reply], key.src.bytes.data()) |
-          detail::differ16(entry + kDst[reply], key.dst.bytes.data()) |
-          detail::ports_and_protocol_differ(e, reply, key)) == 0;
-}
+static_assert(sizeof(HotEntry<Ipv4>) == 64 && sizeof(HotEntry<Ipv6>) == 128);
 
 /// In these modes the answers do not pass this node: there is no reply key, and states advance by
 /// what the client sends alone.
@@ -187,49 +86,27 @@ inline constexpr std::uint8_t kEntrySnatPort = 8;     ///< holds a port of the s
 inline constexpr std::uint8_t kEntryDetached = 16;    ///< Service or endpoint left; idles out
 inline constexpr std::uint8_t kEntryOtherFamily = 32;  ///< ipip across families: see set_backend()
 
-/// Where an IPv6 backend of an IPv4 flow lies: over `backend` and `snat`, and over the last two
-/// ports and the deltas. A packet that is not translated needs none of these.
-inline constexpr std::size_t kBackend6High = offsetof(HotEntry4, backend);
-inline constexpr std::size_t kBackend6Low = offsetof(HotEntry4, backend_port);
-static_assert(offsetof(HotEntry4, client_port) == kBackend6High + 8 &&
-              offsetof(HotEntry4, last_seen) == kBackend6Low + 8);
-
 /// Names the backend of an entry of mode dr or ipip; it may be of the other family.
-inline void set_backend(HotEntry4& e, const IpAddress& backend) noexcept {
-  auto* bytes = reinterpret_cast<std::uint8_t*>(&e);
-  if (backend.is_v4()) {
-    e.backend = backend.v4();
-    return;
-  }
-  std::memcpy(bytes + kBackend6High, backend.data(), 8);
-  std::memcpy(bytes + kBackend6Low, backend.data() + 8, 8);
-  e.flags |= kEntryOtherFamily;
-}
-inline void set_backend(HotEntry6& e, const IpAddress& backend) noexcept {
-  std::memcpy(e.backend.bytes.data(), backend.data(), 16);
-  e.flags = static_cast<std::uint8_t>(backend.is_v4() ? e.flags | kEntryOtherFamily
-                                                      : e.flags & ~kEntryOtherFamily);
+template <class F>
+void set_backend(HotEntry<F>& e, const IpAddress& backend) noexcept {
+  const bool other = backend.family() != F::kFamily;
+  std::memcpy(&e.keys[1], backend.data(), backend.is_v4() ? 4 : 16);
+  e.flags = static_cast<std::uint8_t>(other ? e.flags | kEntryOtherFamily
+                                            : e.flags & ~kEntryOtherFamily);
 }
 
 /// The backend of any entry.
-[[nodiscard]] inline IpAddress backend_of(const HotEntry4& e) noexcept {
-  if ((e.flags & kEntryOtherFamily) == 0) {
-    return IpAddress(e.backend);
-  }
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&e);
-  Ipv6Address address;
-  std::memcpy(address.bytes.data(), bytes + kBackend6High, 8);
-  std::memcpy(address.bytes.data() + 8, bytes + kBackend6Low, 8);
-  return IpAddress(address);
-}
-[[nodiscard]] inline IpAddress backend_of(const HotEntry6& e) noexcept {
-  return (e.flags & kEntryOtherFamily) == 0 ? IpAddress(e.backend)
-                                            : IpAddress(Ipv4Address::load(e.backend.bytes.data()));
+template <class F>
+[[nodiscard]] IpAddress backend_of(const HotEntry<F>& e) noexcept {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&e.keys[1]);
+  static_assert(offsetof(FlowKey4, src) == 0 && offsetof(FlowKey6, src) == 0);
+  const bool v4 = (F::kFamily == Family::kIpv4) != ((e.flags & kEntryOtherFamily) != 0);
+  return v4 ? IpAddress(Ipv4Address::load(bytes)) : IpAddress(Ipv6Address::load(bytes));
 }
 /// In dr and ipip the port is the frontend's: nothing maps it.
 template <class Hot>
 [[nodiscard]] Be16 backend_port_of(const Hot& e) noexcept {
-  return sees_replies(e.mode) ? e.backend_port : e.vip_port;
+  return sees_replies(e.mode) ? e.reply().sport : e.forward().dport;
 }
 
 /// Cold part: read at creation, expiry and by dumps only.

@@ -11,7 +11,7 @@ namespace sluice::core {
 template <class F>
 class EntryList {
  public:
-  using Hot = typename HotEntryOf<F>::type;
+  using Hot = HotEntry<F>;
 
   [[nodiscard]] EntryIndex head() const noexcept { return head_; }
   [[nodiscard]] EntryIndex tail() const noexcept { return tail_; }

@@ -32,8 +32,8 @@ template <class T, class Key>
 concept KeyIndex = requires(T index, const Key& key, const Key* const* keys, std::uint32_t hash,
                             const std::uint32_t* hashes, std::uint32_t n, KeyData data,
                             KeyData* out) {
-  /// Looks up 1 <= n <= kMaxBulk keys, which may be done without reading a key. @return bit i clear:
-  /// keys[i] is absent. Set: out[i] is what it leads to, or what another key does: find() knows.
+  /// Looks up 1 <= n <= kMaxBulk keys, which may be done without reading a key. @return bit i
+  /// clear: keys[i] is absent. Set: out[i] is what it leads to, or another key does: find() knows.
   { index.find_likely(keys, hashes, n, out) } noexcept -> std::same_as<std::uint64_t>;
   /// One key. @return false: absent, `out` is untouched.
   { index.find(key, hash, *out) } noexcept -> std::same_as<bool>;

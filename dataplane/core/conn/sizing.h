@@ -47,7 +47,7 @@ inline constexpr std::uint32_t kMaxSlots = 1u << 26;
 /// Bytes of the entry arrays of `capacity` connections (hot, then cold).
 template <class F>
 [[nodiscard]] constexpr std::size_t entry_bytes(std::uint32_t capacity) noexcept {
-  return std::size_t{capacity} * (sizeof(typename HotEntryOf<F>::type) + sizeof(ColdEntry));
+  return std::size_t{capacity} * (sizeof(HotEntry<F>) + sizeof(ColdEntry));
 }
 
 }  // namespace sluice::core

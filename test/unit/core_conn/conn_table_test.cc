@@ -57,8 +57,8 @@ TYPED_TEST(ConnTableTest, EntryHoldsWhatCreateWasGiven) {
   const auto i = t.created(flow);
   const auto& e = t.table().entry(i);
 
-  EXPECT_EQ(forward_key<TypeParam>(e), flow.forward);
-  EXPECT_EQ(reply_key<TypeParam>(e), flow.reply);
+  EXPECT_EQ(e.forward(), flow.forward);
+  EXPECT_EQ(e.reply(), flow.reply);
   EXPECT_EQ(e.l3_delta, 0x1234);
   EXPECT_EQ(e.l4_delta, 0x4321);
   EXPECT_EQ(e.epoch, 9u);
@@ -140,13 +140,13 @@ TYPED_TEST(ConnTableTest, EntryHasItsTwoKeysAndNoneThatDiffersInAByte) {
     for (const Direction d : {Direction::kForward, Direction::kReply}) {
       const auto& own = d == Direction::kForward ? flow.forward : flow.reply;
       const auto& opposite = d == Direction::kForward ? flow.reply : flow.forward;
-      EXPECT_TRUE(has_key(entry, d, own));
-      EXPECT_FALSE(has_key(entry, d, opposite));
+      EXPECT_TRUE(entry.key(d) == own);
+      EXPECT_FALSE(entry.key(d) == opposite);
       constexpr std::size_t kMeaning = offsetof(typename TypeParam::Key, proto) + 1;
       for (std::size_t byte = 0; byte < kMeaning; ++byte) {
         auto key = own;
         reinterpret_cast<std::uint8_t*>(&key)[byte] ^= 1;
-        EXPECT_FALSE(has_key(entry, d, key)) << byte;
+        EXPECT_FALSE(entry.key(d) == key) << byte;
       }
     }
   }
@@ -326,7 +326,7 @@ TYPED_TEST(ConnTableTest, PagedDumpShowsEachLivingConnectionOnce) {
   std::uint32_t churn = 1000;
   for (std::uint32_t cursor = 0; cursor != t.table().kEndOfDump;) {
     cursor = t.table().visit_page(cursor, 16, [&](EntryIndex, const auto& hot, const auto&) {
-      ++seen[hot.client_port.host()];
+      ++seen[hot.forward().sport.host()];
     });
     const auto gone = t.table().find(nat_flow<TypeParam>(churn - 1000).forward);
     t.table().remove(gone.index, t.log);

@@ -50,7 +50,7 @@ TEST_F(LookupTest, FlowsWhoseHashesBeginAlikeKeepTheirOwnBackends) {
   for (std::uint16_t n = 0; n < kFlows; ++n) {
     backends.push_back(establish(static_cast<std::uint16_t>(1000 + n)));
   }
-  EXPECT_EQ(std::count(backends.begin(), backends.end(), kB1), kFlows / 2) << "else it shows nothing";
+  EXPECT_EQ(std::count(backends.begin(), backends.end(), kB1), kFlows / 2) << "else for nothing";
 
   for (std::uint16_t n = 0; n < kFlows; ++n) {
     const auto port = static_cast<std::uint16_t>(1000 + n);
