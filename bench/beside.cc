@@ -1,13 +1,11 @@
 #include "bench/beside.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "bench/measure.h"
 #include "bench/population.h"
 
 namespace sluice::bench {
@@ -16,7 +14,6 @@ namespace {
 using core::Ipv4;
 
 constexpr std::uint32_t kFlows = 64'000;
-constexpr std::uint64_t kSlices = 24;
 
 /// One worker of a Rig.
 struct Lane {
@@ -27,20 +24,6 @@ struct Lane {
   }
   [[nodiscard]] const BenchIo& out() const noexcept { return rig.out_of(worker); }
   [[nodiscard]] std::string counters() const { return rig.counters(); }
-};
-
-/// What is timed, and how its frames are made. Thread: one.
-class Side {
- public:
-  virtual ~Side() = default;
-  virtual bool fill(FrameRing& ring, std::uint64_t round) = 0;
-  virtual void run(const pipeline::Packet* packets, std::uint32_t n) noexcept = 0;
-  [[nodiscard]] virtual std::uint64_t sent() const = 0;
-  [[nodiscard]] std::string counters() const { return rig_->counters(); }
-
- protected:
-  explicit Side(std::unique_ptr<Rig> rig) : rig_(std::move(rig)) {}
-  std::unique_ptr<Rig> rig_;
 };
 
 std::unique_ptr<Rig> make_rig(bool shared) {
@@ -58,10 +41,10 @@ std::unique_ptr<Rig> make_rig(bool shared) {
 /// One worker; with `changes`, an endpoint leaves or comes back every 10 ms of the bench's clock.
 /// Every entry is judged again after each; what the publisher does is not timed. Connections of the
 /// endpoint that left go on (M-8).
-class One final : public Side {
+class One final : public Timed {
  public:
   One(std::unique_ptr<Rig> rig, bool changes)
-      : Side(std::move(rig)), population_(*rig_, kFlows), changes_(changes) {}
+      : rig_(std::move(rig)), population_(*rig_, kFlows), changes_(changes) {}
 
   [[nodiscard]] bool open() { return population_.open_all().has_value(); }
   bool fill(FrameRing& ring, std::uint64_t round) override {
@@ -73,19 +56,22 @@ class One final : public Side {
   void run(const pipeline::Packet* packets, std::uint32_t n) noexcept override {
     rig_->poll(packets, n);
   }
-  [[nodiscard]] std::uint64_t sent() const override { return rig_->out().sent(); }
+  [[nodiscard]] std::uint64_t done() const override { return rig_->out().sent(); }
+
+  [[nodiscard]] std::string counters() const override { return rig_->counters(); }
 
  private:
+  std::unique_ptr<Rig> rig_;
   Population<Ipv4> population_;
   bool changes_;
 };
 
 /// Two workers of which each gets what is its own, burst by burst in turn on this core. What two
 /// cores do to each other's caches is not in it.
-class Two final : public Side {
+class Two final : public Timed {
  public:
   explicit Two(std::unique_ptr<Rig> rig)
-      : Side(std::move(rig)), lanes_{Lane{*rig_, 0}, Lane{*rig_, 1}} {
+      : rig_(std::move(rig)), lanes_{Lane{*rig_, 0}, Lane{*rig_, 1}} {
     for (std::uint32_t n = 0; n < kFlows; ++n) {
       const core::FlowKey4 key = FlowSpace<Ipv4>{kFlows}.forward(n);
       own_[rig_->owner_of(core::IpAddress(key.src), key.sport)].push_back(n);
@@ -111,80 +97,67 @@ class Two final : public Side {
   void run(const pipeline::Packet* packets, std::uint32_t n) noexcept override {
     lanes_[turn_++ % 2].poll(packets, n);
   }
-  [[nodiscard]] std::uint64_t sent() const override {
+  [[nodiscard]] std::uint64_t done() const override {
     return lanes_[0].out().sent() + lanes_[1].out().sent();
   }
 
+  [[nodiscard]] std::string counters() const override { return rig_->counters(); }
+
  private:
+  std::unique_ptr<Rig> rig_;
   std::array<Lane, 2> lanes_;
   std::array<std::vector<std::uint32_t>, 2> own_;
   std::vector<Population<Ipv4, Lane>> populations_;
   std::size_t turn_ = 0;
 };
 
-/// Cycles of a packet of both sides, in turn. @return median of plain over other; 0: a frame was
-/// lost.
-double compare(double cycles_per_tick, std::uint64_t rounds, Side& plain, Side& other) {
-  FrameRing ring;
-  const std::uint64_t each = std::max<std::uint64_t>(rounds / kSlices, 16);
-  bool good = true;
-  const auto slice = [&](Side& side, std::uint64_t number) {
-    const std::uint64_t before = side.sent();
-    const double cycles = cycles_per_packet(
-        cycles_per_tick, 0.5, each, ring,
-        [&](FrameRing& r, std::uint64_t round) {
-          good = side.fill(r, number * each + round) && good;
-        },
-        [&](const pipeline::Packet* p, std::uint32_t n) { side.run(p, n); });
-    good = good && side.sent() - before == each * FrameRing::kFrames;
-    return cycles;
+constexpr const char* kPlain = "beside_one";
+constexpr const char* kTwo = "beside_workers_2";
+constexpr const char* kChanges = "beside_changes";
+
+/// What is asked for, with its flows. @return false: told on standard error.
+bool make(Turns& turns, const Section& section) {
+  const auto add = [&](const char* name, bool shared, auto made) {
+    if (!section.has(name)) {
+      return true;
+    }
+    auto rig = make_rig(shared);
+    auto side = rig ? made(std::move(rig)) : nullptr;
+    if (side == nullptr || !side->open()) {
+      std::fprintf(stderr, "bench: %s: flows were not opened\n", name);
+      return false;
+    }
+    turns.add(name, std::move(side));
+    return true;
   };
-  std::vector<double> ratios;
-  for (std::uint64_t number = 0; number < kSlices && good; ++number) {
-    const double cycles = slice(plain, number);
-    const ProfileWindow profiled;
-    ratios.push_back(cycles / slice(other, number));
-  }
-  if (!good) {
-    std::fprintf(stderr, "bench: beside: not every frame was forwarded:%s\n",
-                 other.counters().c_str());
-    return 0;
-  }
-  std::nth_element(ratios.begin(), ratios.begin() + kSlices / 2, ratios.end());
-  return ratios[kSlices / 2];
+  const auto one = [](bool changes) {
+    return [changes](auto rig) { return std::make_unique<One>(std::move(rig), changes); };
+  };
+  return add(kPlain, false, one(false)) && add(kChanges, false, one(true)) &&
+         add(kTwo, true, [](auto rig) { return std::make_unique<Two>(std::move(rig)); });
 }
 
 }  // namespace
 
-bool measure_beside(double cycles_per_tick, std::uint64_t rounds, const Section& section,
-                    Results& results) {
-  auto plain_rig = make_rig(false);
-  auto changing_rig = make_rig(false);
-  auto shared_rig = make_rig(true);
-  if (!plain_rig || !changing_rig || !shared_rig) {
+bool measure_beside(const TurnsConfig& config, const Section& section, Results& results) {
+  Turns turns(config, kFlows);
+  if (!make(turns, section) || !turns.run()) {
     return false;
   }
-  One plain(std::move(plain_rig), false);
-  One changing(std::move(changing_rig), true);
-  Two two(std::move(shared_rig));
-  if (!plain.open() || !changing.open() || !two.open()) {
-    std::fprintf(stderr, "bench: beside: flows were not opened\n");
-    return false;
+  if (section.alone()) {
+    turns.tell(results);
+    return true;
   }
-  const auto measured = [&](const char* name, Side& other, double workers) {
-    if (section.has(name)) {
-      results[name] = workers * compare(cycles_per_tick, rounds, plain, other);
-    }
-    return !section.has(name) || results[name] > 0;
-  };
-  const bool good =
-      measured("beside_workers_2", two, 2) && measured("beside_changes", changing, 1);
-  if (good && !section.alone()) {
-    std::printf("# %u flows, in turn with one worker: two workers do %.2f of it, one whose table "
-                "changes every 10 ms %.2f\n",
-                kFlows, results["beside_workers_2"], results["beside_changes"]);
-  }
-  return good;
+  Figure workers = turns.ratio(kPlain, kTwo);
+  workers.told *= 2;
+  workers.median = *workers.median * 2;
+  const Figure changes = turns.ratio(kPlain, kChanges);
+  std::printf("# %u flows, in turn with one worker: two workers do %.2f of it, one whose table "
+              "changes every 10 ms %.2f; by medians %.2f and %.2f\n",
+              kFlows, workers.told, changes.told, *workers.median, *changes.median);
+  results["workers_2/1"] = workers;
+  results["changes_every_10ms_goodput"] = changes;
+  return true;
 }
 
 }  // namespace sluice::bench

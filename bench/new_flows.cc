@@ -1,6 +1,7 @@
 #include "bench/new_flows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "bench/rig.h"
 #include "bench/section.h"
 #include "bench/traffic.h"
+#include "bench/windows.h"
 
 namespace sluice::bench {
 namespace {
@@ -41,12 +43,6 @@ std::unique_ptr<Rig> make_rig(std::uint64_t ns_per_poll, double per_second, bool
   return std::move(*rig);
 }
 
-double median(std::vector<std::uint64_t>& ticks) {
-  const auto middle = ticks.begin() + static_cast<long>(ticks.size() / 2);
-  std::nth_element(ticks.begin(), middle, ticks.end());
-  return static_cast<double>(*middle);
-}
-
 /// One burst of frames and the time the workers took for it.
 std::uint64_t timed_poll(Rig& rig, FrameRing& ring) {
   const std::uint64_t start = tsc();
@@ -75,18 +71,33 @@ void put_replies(const Rig& rig, FrameRing& ring, std::vector<core::FlowKey4>& r
   }
 }
 
-/// Expiry comes in lumps (once a tick), so the mean of polls counts, not the median poll. Polls
-/// that an interrupt or another program hit do not.
-double usual_mean(std::vector<std::uint64_t>& ticks) {
+/// Mean of the polls that neither an interrupt nor another program hit.
+double usual_mean(const std::vector<double>& ticks) {
   const double usual = median(ticks);
-  std::uint64_t sum = 0;
-  std::uint64_t counted = 0;
-  for (const std::uint64_t t : ticks) {
-    const bool interrupted = static_cast<double>(t) > usual * 8;
+  double sum = 0;
+  double counted = 0;
+  for (const double t : ticks) {
+    const bool interrupted = t > usual * 8;
     sum += interrupted ? 0 : t;
     counted += interrupted ? 0 : 1;
   }
-  return static_cast<double>(sum) / static_cast<double>(counted);
+  return sum / counted;
+}
+
+/// Expiry comes in lumps, once a tick of the table's clock, so a window is whole ticks and its
+/// figure the mean of its bursts. What is more than whole ticks is there because bursts are: a
+/// window never has fewer lumps than that.
+/// @param ticks  of the time stamp counter, of each burst in order.
+Figure figure_of(const TurnsConfig& config, const std::vector<double>& ticks, double per_second) {
+  constexpr double kWindow = 5.0 * (std::uint64_t{1} << core::kTickShift) / 1e9;  // seconds
+  const auto bursts = static_cast<std::size_t>(std::ceil(kWindow * per_second / pipeline::kBurst));
+  std::vector<double> windows;
+  for (std::size_t at = 0; at + bursts <= ticks.size(); at += bursts) {
+    const auto first = ticks.begin() + static_cast<std::ptrdiff_t>(at);
+    const std::vector<double> window(first, first + static_cast<std::ptrdiff_t>(bursts));
+    windows.push_back(usual_mean(window) / pipeline::kBurst * config.cycles_per_tick);
+  }
+  return {percentile(windows, config.quantile), median(windows), quantile_name(config.quantile)};
 }
 
 /// Bursts of new flows that come in so many seconds of the bench's clock.
@@ -96,16 +107,16 @@ std::uint32_t bursts_in(double seconds, double per_second) {
 
 }  // namespace
 
-double new_flow_cycles(double cycles_per_tick, double seconds, bool& failed) {
+Figure new_flow_cycles(const TurnsConfig& config, double seconds, bool& failed) {
   const std::uint32_t measured = bursts_in(seconds, kFlowsPerSecond);
   const auto rig = make_rig(static_cast<std::uint64_t>(pipeline::kBurst / kFlowsPerSecond * 1e9),
                             kFlowsPerSecond, failed);
   if (rig == nullptr) {
-    return 0;
+    return {};
   }
   FrameRing ring;
   const Space space{UINT32_MAX, Rig::kBackends};
-  std::vector<std::uint64_t> ticks;
+  std::vector<double> ticks;
   std::uint32_t next = 0;
   const std::uint32_t warm = kLive * 2 / pipeline::kBurst;
   std::optional<ProfileWindow> profiled;
@@ -118,29 +129,29 @@ double new_flow_cycles(double cycles_per_tick, double seconds, bool& failed) {
     }
     const std::uint64_t spent = timed_poll(*rig, ring);
     if (burst >= warm) {
-      ticks.push_back(spent);
+      ticks.push_back(static_cast<double>(spent));
     }
   }
   if (rig->out().sent() != next || rig->connections() < kLive * 9 / 10) {
     std::fprintf(stderr, "bench: new flows:%s\n", rig->counters().c_str());
     failed = true;
   }
-  return usual_mean(ticks) / pipeline::kBurst * cycles_per_tick;
+  return figure_of(config, ticks, kFlowsPerSecond);
 }
 
-double whole_connection_cycles(double cycles_per_tick, double seconds, bool& failed) {
+Figure whole_connection_cycles(const TurnsConfig& config, double seconds, bool& failed) {
   constexpr double kPerSecond = 0.5e6;
   const auto rig = make_rig(static_cast<std::uint64_t>(pipeline::kBurst / kPerSecond * 1e9 / 7),
                             kPerSecond, failed);
   if (rig == nullptr) {
-    return 0;
+    return {};
   }
   FrameRing ring;
   const Space space{UINT32_MAX, Rig::kBackends};
   std::vector<core::FlowKey4> replies(pipeline::kBurst);
   std::uint64_t sum = 0;
   std::uint32_t next = 0;
-  std::vector<std::uint64_t> ticks;
+  std::vector<double> ticks;
   const std::uint32_t warm = kLive * 5 / 4 / pipeline::kBurst;
   const std::uint32_t measured = bursts_in(seconds, kPerSecond);
   const auto requests = [&](std::uint8_t flags) {
@@ -168,14 +179,14 @@ double whole_connection_cycles(double cycles_per_tick, double seconds, bool& fai
     answers(core::kTcpAck, false);
     next += pipeline::kBurst;
     if (burst >= warm) {
-      ticks.push_back(sum);
+      ticks.push_back(static_cast<double>(sum));
     }
   }
   if (rig->out().sent() != std::uint64_t{next} * 7) {
     std::fprintf(stderr, "bench: connections:%s\n", rig->counters().c_str());
     failed = true;
   }
-  return usual_mean(ticks) / pipeline::kBurst * cycles_per_tick;
+  return figure_of(config, ticks, kPerSecond);
 }
 
 }  // namespace sluice::bench

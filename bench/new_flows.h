@@ -1,14 +1,18 @@
 #pragma once
 
+#include "bench/turns.h"
+
 namespace sluice::bench {
 
 /// Cycles for one new flow and the expiry of another, 1 million live: SYNs at 1.5 million a second
-/// of the bench's clock, time-out of a half-open flow such that as many go as come.
+/// of the bench's clock, time-out of a half-open flow such that as many go as come. The figure is
+/// of windows of some milliseconds: their low quantile and their median.
 /// @param seconds  of that clock to measure; the target asks for 60, 0: an eighth of one.
-[[nodiscard]] double new_flow_cycles(double cycles_per_tick, double seconds, bool& failed);
+[[nodiscard]] Figure new_flow_cycles(const TurnsConfig& config, double seconds, bool& failed);
 
 /// Cycles for a whole TCP connection: SYN, SYN-ACK, ACK, request, answer with FIN, FIN, last ACK;
 /// and the expiry of an older one, 1 million live.
-[[nodiscard]] double whole_connection_cycles(double cycles_per_tick, double seconds, bool& failed);
+[[nodiscard]] Figure whole_connection_cycles(const TurnsConfig& config, double seconds,
+                                             bool& failed);
 
 }  // namespace sluice::bench

@@ -40,6 +40,13 @@ class Population {
       put(ring, i, round * FrameRing::kFrames + i);
     }
   }
+  /// The same, of clients alone.
+  void fill_requests(FrameRing& ring, std::uint64_t round) const noexcept {
+    for (std::size_t i = 0; i < FrameRing::kFrames; ++i) {
+      const std::uint64_t k = (round * FrameRing::kFrames + i) % space_.flows;
+      ring.put<F>(i, space_.forward(shuffle_.at(static_cast<std::uint32_t>(k))), core::kTcpAck);
+    }
+  }
   /// Frame k of this order, at place i.
   void put(FrameRing& ring, std::size_t i, std::uint64_t k) const noexcept {
     const std::uint32_t flow = shuffle_.at(static_cast<std::uint32_t>(k % space_.flows));
