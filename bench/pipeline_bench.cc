@@ -23,7 +23,7 @@ struct Options {
   std::vector<std::uint32_t> flows = {1'000, 64'000, 1'000'000, 4'000'000};
   TurnsConfig turns;
   bool hugepages = false;
-  std::size_t memory_mib = 2'600;
+  std::size_t memory_mib = 6'700;
   double clock_ghz = 2.6;  ///< rates are given for this clock, as in the design
   EstablishedOptions established;
   double new_flow_seconds = 0;

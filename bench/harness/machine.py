@@ -176,6 +176,9 @@ class HugePages:
             before = self._number()
             (POOL / "nr_hugepages").write_text(str(before + self.count))
             self.taken = self._number() - before
+            if self.taken < self.count:  # who has to do with ordinary pages needs these
+                self.__exit__()
+                self.taken = 0
         return self
 
     def refill(self):

@@ -141,7 +141,7 @@ def profiles(result):
     return text
 
 
-MODE = re.compile(r"^(\S+)\s+([\d.]+) cycles per packet$", re.M)
+MODE = re.compile(r"^(\S+)\s+([\d.]+) cycles per packet, median ([\d.]+)$", re.M)
 
 
 def _figure(row):
@@ -162,10 +162,11 @@ def _figure(row):
 def coverage(result):
     """[(factor, value, figure or why there is none)]: the whole matrix."""
     rows = {row["name"]: row for row in result["rows"]}
-    without_io = {name: f"{float(cycles):.0f} cycles" for name, cycles in
-                  MODE.findall(result["in_process"].get("pipeline", ""))}
-    without_io.update({t["name"]: f"{t['measured']:.2f}" for t in result["targets"]
-                       if "measured" in t})
+    without_io = {name: f"{float(low):.0f} cycles (median {float(median):.0f})"
+                  for name, low, median in MODE.findall(result["in_process"].get("pipeline", ""))}
+    without_io.update({t["name"]: f"{t['measured']:.2f}" +
+                       (f" (median {t['median']:.2f})" if "median" in t else "")
+                       for t in result["targets"] if "measured" in t})
     for factor, values in matrix.FACTORS.items():
         for value, name in values.items():
             if name in matrix.WITHOUT_IO:

@@ -1,6 +1,7 @@
 """Tests of the parts that compute: python3 -m harness.selftest, in bench/."""
 
 import pathlib
+import tempfile
 import threading
 import unittest
 from unittest import mock
@@ -286,6 +287,13 @@ class Targets(unittest.TestCase):
         self.assertEqual([t["more"] for t in found], [False, True])
         self.assertEqual([t["proof"] for t in found], ["for 5 s", "no I/O"])
 
+    def test_of_a_bench_without_io_tell_their_median_too(self):
+        text = "target a-b  measured  59.00 wanted  60.00 goal  60.00 pass" \
+               "  # 5 % quantile; median -64.50; no I/O\n"
+        [found] = in_process.targets_of(text)
+        self.assertEqual((found["measured"], found["median"]), (59, -64.5))
+        self.assertIn("5 % quantile; median -64.50", targets.line(found))
+
     def test_of_a_bench_without_io_keep_its_verdict_on_the_exact_figure(self):
         text = "target workers_2/1  measured  1.90 wanted  1.90 goal  2.00 short\n" \
                "target other  measured  1.25 wanted  1.25 goal  1.25 short\n"
@@ -305,6 +313,15 @@ class Targets(unittest.TestCase):
 
 
 class InProcess(unittest.TestCase):
+    def test_leaves_out_4_million_flows_where_their_tables_have_no_room(self):
+        for huge, mib, flows, memory in ((True, 0, "64000,4000000", "4400"),
+                                         (False, 6000, "64000,4000000", "4400"),
+                                         (False, 5000, "64000", "1800")):
+            with mock.patch.object(machine, "available_mib", lambda: mib):
+                command = in_process.commands("quick", pathlib.Path(), huge)["pipeline"]
+            self.assertEqual(command[command.index("--flows") + 1], flows)
+            self.assertEqual(command[command.index("--memory-mib") + 1], memory)
+
     def test_that_takes_too_long_is_ended_and_has_failed(self):
         with mock.patch.object(in_process, "commands", lambda *_: {"start": ["sleep", "60"]}), \
                 mock.patch.object(in_process, "SECONDS", 0.1):
@@ -376,12 +393,15 @@ class Rows(unittest.TestCase):
             for value, name in values.items():
                 self.assertTrue(name in names or name in matrix.WITHOUT_IO, f"{factor} {value}")
         result = {**result_with(2), "targets": [], "in_process": {
-            "pipeline": "handed25%_4        396.9 cycles per packet\n"}}
+            "pipeline": "handed25%_4        396.9 cycles per packet, median 410.2\n",
+            "targets": [{"name": "workers_2/1", "measured": 1.93, "median": 1.91}]}}
+        result["targets"] = result["in_process"]["targets"]
         result["rows"].append({**matrix.row("workers-2"), "not_measured": "one queue"})
         result["rows"].append({**result_with(2)["rows"][0], "name": "flood",
                                "flood": {"ratio": 0.75}})
         found = {(factor, value): figure for factor, value, figure in report.coverage(result)}
-        self.assertEqual(found["handed over", "25 %"], "397 cycles")
+        self.assertEqual(found["handed over", "25 %"], "397 cycles (median 410)")
+        self.assertEqual(found["workers", "2, no I/O"], "1.93 (median 1.91)")
         self.assertEqual(found["handed over", "50 %"], "not in this run")
         self.assertEqual(found["flows", "64 k"], "2.00 +-1 % Mpps")
         self.assertIn("one queue", found["workers", "2"])
@@ -390,6 +410,19 @@ class Rows(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
+    def test_that_is_too_little_for_all_huge_pages_is_given_back(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pool = pathlib.Path(folder)
+            (pool / "nr_hugepages").write_text("19")
+
+            class Scarce(machine.HugePages):
+                def _number(self, name="nr_hugepages"):
+                    return min(100, int((pool / name).read_text()))
+
+            with mock.patch.object(machine, "POOL", pool), Scarce(2000) as pages:
+                self.assertEqual((pages.enough, pages.mib), (False, 0))
+                self.assertEqual((pool / "nr_hugepages").read_text(), "19")
+
     def test_of_tables_is_huge_and_of_images_ordinary(self):
         point = {**matrix.BASE, "flows": 4_000_000}
         for enough, mib, available, fits in ((True, 3000, 1000, True), (True, 2000, 1000, False),
