@@ -21,7 +21,8 @@ namespace sluice::bench {
 // busy most of the time, that is half of what the core can do. The low quantile tells what the core
 // does while it is left alone, which it is for a millisecond now and then even on a busy machine.
 // It is not the luck of single rounds: what is ranked are slices, each the median of 16 rounds,
-// which last about as long as such a moment. On a quiet machine the two lie a twentieth apart.
+// which last about as long as such a moment. On a quiet machine the two lie a twentieth apart, with
+// millions of flows a tenth.
 
 /// Something whose packets are timed. Thread: one.
 class Timed {
