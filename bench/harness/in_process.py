@@ -11,7 +11,7 @@ TARGET = re.compile(r"^target (\S+)\s+measured\s+(\S+)\s+wanted\s+(\S+)\s+goal\s
 MEDIAN = re.compile(r"\bmedian (-?[\d.]+)")
 MEMORY_MIB = 3300  # of 16 million connections
 # Of the tables of 4 million flows that are compared: IPv4's and one of IPv6, or all of IPv6.
-PIPELINE_MIB = {"quick": 4400, "full": 6700}
+PIPELINE_MIB = {"quick": 4600, "full": 6700}
 FEW_MIB = 1800  # of those of a million
 
 

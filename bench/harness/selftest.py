@@ -314,8 +314,8 @@ class Targets(unittest.TestCase):
 
 class InProcess(unittest.TestCase):
     def test_leaves_out_4_million_flows_where_their_tables_have_no_room(self):
-        for huge, mib, flows, memory in ((True, 0, "64000,4000000", "4400"),
-                                         (False, 6000, "64000,4000000", "4400"),
+        for huge, mib, flows, memory in ((True, 0, "64000,4000000", "4600"),
+                                         (False, 6000, "64000,4000000", "4600"),
                                          (False, 5000, "64000", "1800")):
             with mock.patch.object(machine, "available_mib", lambda: mib):
                 command = in_process.commands("quick", pathlib.Path(), huge)["pipeline"]
