@@ -18,7 +18,8 @@ using WrittenChains =
     std::array<std::unordered_map<std::string, std::optional<std::size_t>>, kTables.size()>;
 
 /// Input of `iptables-restore --noflush`: sections, each of one table and one commit. A chain that
-/// is declared is emptied; what is not named stays as it is. Chains are declared before any rule.
+/// is declared is emptied; what is not named stays as it is. A chain is declared before any rule
+/// in it or to it.
 class RestoreText {
  public:
   void begin(Table table);

@@ -125,6 +125,13 @@ void write_whole_filter(RestoreText& out, const Ruleset& shared, const std::vect
   out.commit();
 }
 
+/// By their ends, which are hashes (theory of operation).
+void sort_for_deletion(std::vector<std::string>& chains) {
+  std::sort(chains.begin(), chains.end(), [](const std::string& a, const std::string& b) {
+    return std::lexicographical_compare(a.rbegin(), a.rend(), b.rbegin(), b.rend());
+  });
+}
+
 /// Chains of service ports that are there and that nothing of ours leads to any more.
 std::vector<std::string> stale_chains(const Present& present,
                                       const std::set<std::string, std::less<>>& active) {
@@ -135,6 +142,7 @@ std::vector<std::string> stale_chains(const Present& present,
       stale.push_back(chain);
     }
   }
+  sort_for_deletion(stale);
   return stale;
 }
 
@@ -160,7 +168,14 @@ class NatWriter {
       write_section(out_, Table::kNat, chains);
     }
   }
-  [[nodiscard]] Chains render_all() { return render(0, slots_.size()); }
+  /// Parts of the present section.
+  void write_parts() {
+    for (std::size_t first = 0; first < slots_.size(); first += kServicesOfPart) {
+      const Chains chains = render(first, std::min(slots_.size(), first + kServicesOfPart));
+      out_.declare(chains);
+      out_.append(chains);
+    }
+  }
 
  private:
   Chains render(std::size_t first, std::size_t end) {
@@ -198,14 +213,15 @@ SyncText write_whole(const ForwardingTable& table, core::Family family, const Ru
   if (sections && !slots.empty()) {
     writer.write_ahead(shared);
     nat.erase(kMarkChain);
-  } else {
-    nat.merge(writer.render_all());
   }
   write_whole_filter(out, shared, hooks, present);
-  const std::vector<std::string> stale = stale_chains(present, writer.active());
   out.begin(Table::kNat);
   out.declare(nat);
   out.declare(kCanaryChain);
+  if (!sections) {
+    writer.write_parts();
+  }
+  const std::vector<std::string> stale = stale_chains(present, writer.active());
   for (const std::string& chain : stale) {
     out.declare(chain);
   }
@@ -297,6 +313,7 @@ std::string write_cleanup(const Present& present) {
         out.take_out(chain, rule);
       }
     }
+    sort_for_deletion(chains);
     for (const std::string& chain : chains) {
       if (!in.wanted_by_others.contains(chain)) {
         out.remove(chain);

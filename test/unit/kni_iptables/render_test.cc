@@ -273,6 +273,23 @@ TEST(IptablesText, AWholeSyncMakesTheModelAndNeverAJumpIntoNothing) {
   }
 }
 
+TEST(IptablesText, TheLegacyVariantIsToldOfALargeClustersChainsAPartAtATimeInOneSection) {
+  IptablesSource source;
+  kni::test::add_many(source, 0, static_cast<int>(kServicesOfPart) + 1, 1);
+  const auto table = source.make();
+  const std::string text = whole(*table, false);
+  const std::size_t nat = text.find("*nat\n");
+  const std::size_t rule_of_first_part = text.find("-A KUBE-SEP-");
+  EXPECT_NE(text.find("\n:KUBE-SEP-", rule_of_first_part), std::string::npos);
+  EXPECT_EQ(text.find("*nat\n", nat + 1), std::string::npos);
+  const Replay kernel(text);
+  EXPECT_EQ(kernel.fault(), "");
+  auto there = kernel.chains("nat");
+  there.erase("hooks");
+  there.erase(kCanaryChain);
+  EXPECT_EQ(there.size(), render(*table, Family::kIpv4, {}).nat.size());
+}
+
 TEST(IptablesText, AChangeWritesTheSharedChainsAndThoseOfTheChangedService) {
   IptablesSource source;
   const auto before = source.make();
@@ -401,6 +418,18 @@ TEST(IptablesText, CleanupTakesOursAndNothingElse) {
             "-D INPUT -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES\n"
             "-X KUBE-SERVICES\nCOMMIT\n");
   EXPECT_EQ(write_cleanup({}), "");
+}
+
+TEST(IptablesText, ChainsAreDeletedByTheEndsOfTheirNamesSoThatTheProgramIsDoneSoon) {
+  Present present;
+  for (const char* line : {"*nat", ":KUBE-SEP-AZ - [0:0]", ":KUBE-SEP-BY - [0:0]",
+                           ":KUBE-SVC-CX - [0:0]", "COMMIT"}) {
+    present.take(line);
+  }
+  const std::string in_order = "-X KUBE-SVC-CX\n-X KUBE-SEP-BY\n-X KUBE-SEP-AZ\n";
+  EXPECT_THAT(write_cleanup(present), HasSubstr(in_order));
+  IptablesSource source;
+  EXPECT_THAT(whole(*source.make(), false, present), HasSubstr(in_order));
 }
 
 TEST(IptablesText, AChainIsFoundBackToItsService) {
