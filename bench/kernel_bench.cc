@@ -2,9 +2,10 @@
 //
 // One row per cluster: a full sync into an empty kernel and, as after a restart, into one that has
 // it all, one endpoint added by a later table, memory. Wall time with the CPU time of this process
-// and of programs it ran beside it, in ms; the kernel works inside our calls. Below it the peers:
-// `nft -f` of the same rules, kube-proxy's layouts by nft and both variants of iptables-restore, each
-// within --peer-seconds and 4 GiB.
+// and of programs it ran beside it, in ms; the kernel works inside our calls. A step whose programs
+// are not done in --own-seconds is told so, and ends the row. Below it the peers: `nft -f` of the
+// same rules, kube-proxy's layouts by nft and both variants of iptables-restore, each within
+// --peer-seconds and 4 GiB.
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -80,19 +81,35 @@ constexpr const char* kNftables = "nftables";
 constexpr const char* kIptablesLegacy = "iptables-legacy";
 constexpr const char* kIptablesNft = "iptables-nft";
 
-std::unique_ptr<core::TableSink> make_iptables_sink(const std::string& adapter) {
+/// When a step of our own is given up.
+class Limit {
+ public:
+  explicit Limit(unsigned seconds) : seconds_(seconds) {}
+  void begin_step() { until_ = Clock::now() + std::chrono::seconds(seconds_); }
+  [[nodiscard]] bool passed() const { return Clock::now() >= until_; }
+  [[nodiscard]] unsigned seconds() const { return seconds_; }
+
+ private:
+  unsigned seconds_;
+  Clock::time_point until_ = Clock::time_point::max();
+};
+
+/// @param limit  borrowed; programs are killed when it has passed.
+std::unique_ptr<core::TableSink> make_iptables_sink(const std::string& adapter,
+                                                    const Limit& limit) {
   kni::IptablesSink::Options options;
   options.variant = adapter == kIptablesNft ? kni::ipt::Variant::kNft : kni::ipt::Variant::kLegacy;
-  auto sink = kni::IptablesSink::open(kni::ipt::make_runner(), options);
+  options.ending = [&limit] { return limit.passed(); };
+  auto sink = kni::IptablesSink::open(kni::ipt::make_runner(nullptr, options.ending), options);
   if (!sink) {
     end_program(sink.error().message);
   }
   return std::move(*sink);
 }
 
-std::unique_ptr<core::TableSink> make_sink(const std::string& adapter) {
+std::unique_ptr<core::TableSink> make_sink(const std::string& adapter, const Limit& limit) {
   if (adapter != kNftables) {
-    return make_iptables_sink(adapter);
+    return make_iptables_sink(adapter, limit);
   }
   auto kernel = kni::nft::open_kernel();
   if (!kernel) {
@@ -101,12 +118,24 @@ std::unique_ptr<core::TableSink> make_sink(const std::string& adapter) {
   return std::make_unique<kni::NftablesSink>(std::move(*kernel), kni::NftablesSink::Options());
 }
 
-Time apply(core::TableSink& sink, const core::TablePtr& table) {
-  return measure([&] {
-    if (const auto applied = sink.apply(table); !applied) {
-      end_program(applied.error().message);
+/// One step of ours. Empty: not in time, which is printed.
+template <class Body>
+std::optional<Time> step(const char* name, Limit& limit, Body body) {
+  limit.begin_step();
+  std::string failure;
+  const Time time = measure([&] {
+    if (const auto done = body(); !done) {
+      failure = done.error().message;
     }
   });
+  if (failure.empty()) {
+    return time;
+  }
+  if (!limit.passed()) {
+    end_program(failure);
+  }
+  std::printf("  %s not in %u s (cpu %.1f)", name, limit.seconds(), time.cpu);
+  return std::nullopt;
 }
 
 long peak_mib() {
@@ -122,27 +151,30 @@ struct Options {
   std::size_t endpoints = 10;
   std::size_t changes = 100;
   std::size_t flows = 0;       ///< of each rate; 0: no traffic
+  unsigned own_seconds = 120;   ///< that each step of ours may take
   unsigned peer_seconds = 120;  ///< 0: no peers
   std::optional<std::size_t> kind;  ///< of kClusterKinds; empty: each
   std::string adapter = kNftables;
 };
 
-struct Changes {
+/// The median in CPU time, or nothing: not in time.
+std::optional<double> print_changes(core::TableSink& sink, KernelCluster& cluster, Limit& limit,
+                                    std::size_t services, std::size_t count) {
   std::vector<double> wall;
   std::vector<double> cpu;
-};
-
-Changes changes(core::TableSink& sink, KernelCluster& cluster, std::size_t services,
-                          std::size_t count) {
-  Changes times;
   for (std::size_t i = 0; i < count; ++i) {
     // A Service without affinity: its neighbour in the list of every tenth.
     cluster.change((i / 2 * 10 + 1) % services, i % 2 == 0);
-    const Time time = apply(sink, cluster.table());
-    times.wall.push_back(time.wall);
-    times.cpu.push_back(time.cpu);
+    const auto time = step("change", limit, [&] { return sink.apply(cluster.table()); });
+    if (!time) {
+      return std::nullopt;
+    }
+    wall.push_back(time->wall);
+    cpu.push_back(time->cpu);
   }
-  return times;
+  std::printf("  change p50 %6.2f p99 %6.2f (cpu %5.2f)", median(wall), percentile(wall, 0.99),
+              median(cpu));
+  return median(cpu);
 }
 
 void print_run(const char* what, const PeerRun& run) {
@@ -202,6 +234,55 @@ void run_peers(const core::ForwardingTable& table, std::size_t services, const O
   }
 }
 
+/// What the targets are about, in ms of CPU time.
+struct OwnFigures {
+  double full = 0;
+  double change = 0;
+};
+
+std::optional<Time> print_full(const char* name, core::TableSink& sink,
+                               const KernelCluster& cluster, Limit& limit) {
+  const auto time = step(name, limit, [&] { return sink.apply(cluster.table()); });
+  if (time) {
+    std::printf("  %s %8.1f (cpu %7.1f, kernel %7.1f)", name, time->wall, time->cpu,
+                time->kernel);
+  }
+  return time;
+}
+
+/// The line of our own adapter, up to the first step that is not done in time.
+std::optional<OwnFigures> print_own(KernelCluster& cluster, std::size_t services,
+                                    const Options& options, KernelTraffic* traffic) {
+  Limit limit(options.own_seconds);
+  auto sink = make_sink(options.adapter, limit);
+  std::optional<ProfileWindow> profiled(std::in_place, "full");
+  const auto full = print_full("full", *sink, cluster, limit);
+  profiled.reset();
+  if (!full) {
+    return std::nullopt;
+  }
+  if (traffic != nullptr) {
+    std::printf("\n");
+    print_rate("traffic through ours", traffic->run(services, options.flows));
+  }
+  limit.begin_step();  // the next one looks for its programs
+  sink.reset();        // it would listen to what the next one writes, as no ended process does
+  const auto again = make_sink(options.adapter, limit);
+  if (!print_full("again", *again, cluster, limit)) {
+    return std::nullopt;
+  }
+  const auto change = print_changes(*again, cluster, limit, services, options.changes);
+  if (!change) {
+    return std::nullopt;
+  }
+  const auto cleaned = step("cleanup", limit, [&] { return again->cleanup(); });
+  if (!cleaned) {
+    return std::nullopt;
+  }
+  std::printf("  cleanup %8.1f (cpu %7.1f)", cleaned->wall, cleaned->cpu);
+  return OwnFigures{full->cpu, *change};
+}
+
 void row(std::size_t services, const ClusterKind& kind, const Options& options) {
   const bool plain = &kind == &kClusterKinds[0];
   KernelCluster cluster(services, options.endpoints, kind);
@@ -210,32 +291,23 @@ void row(std::size_t services, const ClusterKind& kind, const Options& options) 
     traffic.emplace();
     print_rate("no rules, straight to endpoints", traffic->run_direct(services, options.flows));
   }
-  auto sink = make_sink(options.adapter);
-  std::optional<ProfileWindow> profiled(std::in_place, "full");
-  const Time first = apply(*sink, cluster.table());
-  profiled.reset();
-  if (traffic) {
-    print_rate("traffic through ours", traffic->run(services, options.flows));
+  std::printf("%s %7zu x %-3zu %-15s", options.adapter.c_str(), services, options.endpoints,
+              kind.name);
+  std::fflush(stdout);
+  const auto own = print_own(cluster, services, options, traffic ? &*traffic : nullptr);
+  std::printf("  peak %ld MiB\n", peak_mib());
+  if (!own && traffic) {
+    return;  // what is half there would be in the packets' way, and the links are in this namespace
   }
-  sink.reset();  // it would listen to what the next one writes, as no ended process does
-  const auto again = make_sink(options.adapter);
-  const Time known = apply(*again, cluster.table());
-  const auto times = changes(*again, cluster, services, options.changes);
-  const double cpu = median(times.cpu);
-  std::printf(
-      "%s %7zu x %-3zu %-15s full %8.1f (cpu %7.1f, kernel %7.1f)  again %8.1f (cpu %7.1f, kernel "
-      "%7.1f)  change p50 %6.2f p99 %6.2f (cpu %5.2f)  peak %ld MiB\n",
-      options.adapter.c_str(), services, options.endpoints, kind.name, first.wall, first.cpu,
-      first.kernel, known.wall, known.cpu, known.kernel, median(times.wall),
-      percentile(times.wall, 0.99), cpu, peak_mib());
-  if (const auto cleaned = again->cleanup(); !cleaned) {
-    end_program(cleaned.error().message);
+  if (!own && unshare(CLONE_NEWNET) != 0) {
+    end_program("no other network namespace for the peers");
   }
   if (options.peer_seconds != 0) {
     run_peers(*cluster.table(), services, options, traffic ? &*traffic : nullptr);
   }
-  if (services == 10000 && options.endpoints == 10 && plain && options.adapter == kNftables) {
-    print_targets({{"nftables_full_cpu_ms", first.cpu}, {"nftables_change_cpu_ms", cpu}});
+  if (own && services == 10000 && options.endpoints == 10 && plain &&
+      options.adapter == kNftables) {
+    print_targets({{"nftables_full_cpu_ms", own->full}, {"nftables_change_cpu_ms", own->change}});
   }
   std::fflush(stdout);
 }
@@ -270,6 +342,8 @@ int main(int argc, char** argv) {
   app.add_option("--kind", options.kind, "0 cluster IPs, 1 with VIPs, 2 with affinity; else each")
       ->check(CLI::Range(std::size_t{0}, std::size(kClusterKinds) - 1));
   app.add_option("--changes", options.changes, "of one endpoint");
+  app.add_option("--own-seconds", options.own_seconds, "that each step of ours may take")
+      ->check(CLI::PositiveNumber);
   app.add_option("--peer-seconds", options.peer_seconds, "that each peer may take; 0: no peers");
   app.add_option("--flows", options.flows, "so many packets of as many flows, twice; 0: none");
   app.add_option("--adapter", options.adapter)
