@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kni/iptables/programs.h"
+#include "kni/iptables/restore_text.h"
 #include "kni/iptables/saved_line.h"
 
 namespace sluice::kni {
@@ -88,11 +89,12 @@ void KubeProxyRemoval::end_table() {
   }
   text_ += "*" + table_ + "\n";
   for (const std::string& chain : chains_) {
-    text_ += ":" + chain + " - [0:0]\n";  // empties it
+    text_ += "-F " + chain + "\n";
   }
   for (const std::string& hook : hooks_) {
     text_ += "-D " + hook + "\n";
   }
+  sort_for_deletion(chains_);
   for (const std::string& chain : chains_) {
     if (!held_.contains(chain)) {
       text_ += "-X " + chain + "\n";

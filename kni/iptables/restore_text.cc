@@ -46,6 +46,11 @@ void RestoreText::take_out(std::string_view chain, std::string_view rule) {
   line("-D ", chain, " ", rule);
 }
 
+void RestoreText::flush(std::string_view chain) {
+  line("-F ", chain);
+  written(chain) = 0;
+}
+
 void RestoreText::remove(std::string_view chain) {
   line("-X ", chain);
   written(chain).reset();
@@ -53,6 +58,12 @@ void RestoreText::remove(std::string_view chain) {
 
 void RestoreText::commit() {
   line("COMMIT");
+}
+
+void sort_for_deletion(std::vector<std::string>& chains) {
+  std::sort(chains.begin(), chains.end(), [](const std::string& a, const std::string& b) {
+    return std::lexicographical_compare(a.rbegin(), a.rend(), b.rbegin(), b.rend());
+  });
 }
 
 std::string ruleset_text(const Ruleset& ruleset) {

@@ -125,13 +125,6 @@ void write_whole_filter(RestoreText& out, const Ruleset& shared, const std::vect
   out.commit();
 }
 
-/// By their ends, which are hashes (theory of operation).
-void sort_for_deletion(std::vector<std::string>& chains) {
-  std::sort(chains.begin(), chains.end(), [](const std::string& a, const std::string& b) {
-    return std::lexicographical_compare(a.rbegin(), a.rend(), b.rbegin(), b.rend());
-  });
-}
-
 /// Chains of service ports that are there and that nothing of ours leads to any more.
 std::vector<std::string> stale_chains(const Present& present,
                                       const std::set<std::string, std::less<>>& active) {
@@ -306,7 +299,7 @@ std::string write_cleanup(const Present& present) {
     }
     out.begin(table);
     for (const std::string& chain : chains) {
-      out.declare(chain);
+      out.flush(chain);
     }
     for (const auto& [chain, rule] : in.hooks) {
       if (!rule.ends_with(std::string("-j ") + kSharedFirewallChain)) {

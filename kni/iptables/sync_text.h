@@ -26,10 +26,9 @@ namespace sluice::kni::ipt {
 // them.
 //
 // The legacy variant has one section, and the program's own time in it grows with the square of the
-// chains: it keeps the names it was told in lists (512 of them, the latest name first), searches one
-// for each name declared and each jump, and walks all chains once for every 355 new ones and for
-// every 40 that go in the order of their names. So chains are declared kServicesOfPart Services at a
-// time, right before the rules that lead to them, and go in an order that is none of their names'.
+// chains: it keeps names it was told in lists (512 of them, the latest name first), searches one
+// for each name declared and each jump, and walks all chains once for every 355 new ones. So
+// chains are declared kServicesOfPart Services at a time, right before the rules that lead to them.
 // What is left of it nobody outside of the program can change.
 
 inline constexpr std::size_t kServicesOfSection = 100;

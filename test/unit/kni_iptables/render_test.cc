@@ -413,8 +413,8 @@ TEST(IptablesText, CleanupTakesOursAndNothingElse) {
     present.take(line);
   }
   EXPECT_EQ(write_cleanup(present),
-            "*nat\n:KUBE-MARK-MASQ - [0:0]\n:KUBE-SVC-X - [0:0]\n-X KUBE-SVC-X\nCOMMIT\n"
-            "*filter\n:KUBE-SERVICES - [0:0]\n"
+            "*nat\n-F KUBE-MARK-MASQ\n-F KUBE-SVC-X\n-X KUBE-SVC-X\nCOMMIT\n"
+            "*filter\n-F KUBE-SERVICES\n"
             "-D INPUT -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES\n"
             "-X KUBE-SERVICES\nCOMMIT\n");
   EXPECT_EQ(write_cleanup({}), "");
