@@ -101,6 +101,9 @@ class DpdkIo {
         send(transmit_[i]);
       }
     }
+    if (dropped_size_ != 0) {
+      free_dropped();
+    }
     const std::size_t lost = unsent_;
     unsent_ = 0;
     return lost;
@@ -115,7 +118,10 @@ class DpdkIo {
   }
 
   void drop(const pipeline::Packet& packet) noexcept {
-    rte_pktmbuf_free(static_cast<rte_mbuf*>(packet.handle));
+    dropped_[dropped_size_++] = static_cast<rte_mbuf*>(packet.handle);
+    if (dropped_size_ == dropped_.size()) [[unlikely]] {
+      free_dropped();
+    }
   }
 
   bool allocate(pipeline::PortIndex port, pipeline::Packet& grow) noexcept {
@@ -238,6 +244,11 @@ class DpdkIo {
     return kept;
   }
 
+  [[gnu::noinline]] void free_dropped() noexcept {
+    rte_pktmbuf_free_bulk(dropped_.data(), dropped_size_);
+    dropped_size_ = 0;
+  }
+
   [[gnu::noinline]] void send(TxBuffer& buffer) noexcept {
     const std::uint16_t count = static_cast<std::uint16_t>(buffer.count);
     const std::uint16_t taken =
@@ -260,6 +271,8 @@ class DpdkIo {
   std::size_t unsent_ = 0;
   std::size_t used_ports_ = 0;
   std::array<TxBuffer, pipeline::kMaxPorts> transmit_{};
+  unsigned dropped_size_ = 0;
+  std::array<rte_mbuf*, pipeline::kBurst> dropped_{};  ///< freed together, by flush() at last
   IoCounters counters_;
 };
 static_assert(pipeline::PacketIo<DpdkIo>);
