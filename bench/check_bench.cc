@@ -195,6 +195,36 @@ void new_flows(const char* name, RigConfig config) {
   }
 }
 
+/// Beyond what a worker opens in a flood: nearly all frames are dropped.
+template <class F>
+void flood(const char* name, RigConfig config) {
+  config.limits_new_flows = true;
+  config.connections = kFlows;
+  const auto rig = make_rig(config);
+  if (rig == nullptr) {
+    return;
+  }
+  const FlowSpace<F> space{UINT32_MAX, Rig::kBackends,
+                           static_cast<std::uint8_t>(config.protocol)};
+  std::uint32_t next = 0;
+  const auto fill = [&](FrameRing& r, std::uint64_t) {
+    for (std::size_t i = 0; i < FrameRing::kFrames; ++i) {
+      r.put<F>(i, space.forward(next++), core::kTcpSyn);
+    }
+  };
+  FrameRing ring;
+  for (std::uint32_t burst = 0; burst < pipeline::WorkerConfig{}.flood_bursts; ++burst) {
+    fill(ring, burst);
+    rig->poll(&ring.packet(0), pipeline::kBurst);
+  }
+  const std::uint64_t before = rig->out().sent();
+  scenario(name, ring, fill,
+           [&](const pipeline::Packet* p, std::uint32_t n) { rig->poll(p, n); });
+  if (rig->out().sent() - before != kRounds * FrameRing::kBursts) {
+    fail(std::string(name) + ": not one flow a burst was opened:" + rig->counters());
+  }
+}
+
 }  // namespace
 }  // namespace sluice::bench
 
@@ -232,5 +262,8 @@ int main() {
   // What the first packet costs where nobody remembers yet whose it is: the owner is worked out.
   new_flows<Ipv4>("new_handed4", {.family = k4, .handed_over = true});
   new_flows<Ipv4>("new_affinity4", {.family = k4, .affinity = true});
+  flood<Ipv4>("flood4", {.family = k4});
+  flood<Ipv6>("flood6", {.family = k6});
+  flood<Ipv4>("flood_udp4", {.family = k4, .protocol = Protocol::kUdp});
   return failed ? 1 : 0;
 }

@@ -184,7 +184,9 @@ core::Result<void> Rig::add_member(std::size_t index, std::size_t workers) {
   if (member->steering != nullptr) {
     worker.steering_memory = member->steering->span();
   }
-  worker.overload_bursts = UINT32_MAX;
+  if (!config_.limits_new_flows) {
+    worker.overload_bursts = UINT32_MAX;
+  }
   const pipeline::WorkerLinks links{
       publisher_.cell(), rings_,           owners_,          hops_,
       counts_,           member->counters, member->requests, member->dumps};

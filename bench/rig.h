@@ -83,6 +83,7 @@ struct RigConfig {
   bool affinity = false;     ///< a Service that keeps clients at their endpoint
   bool handed_over = false;  ///< a second worker owns every flow, the first receives every frame
   bool shared = false;       ///< a second worker owns about half of the flows
+  bool limits_new_flows = false;  ///< as sluiced does in an overload: here every burst is full
   std::uint64_t ns_per_poll = 20'000;  ///< 64 packets at 3.2 million a second
   core::ConnTimeouts timeouts{};
 };

@@ -28,6 +28,7 @@ struct PacketBatch {
   std::uint32_t flows6_size = 0;
   std::uint32_t others_size = 0;
   bool ask_steering = false;  ///< fresh from ports that bring much for other workers
+  bool at_door = false;       ///< fresh from ports, in a flood
   std::uint64_t has_ports = 0;  ///< bit i: packet i is a fragment, `ports[i]` are its datagram's
   /// Bit i: packet i is not in the lists below yet. The others are flows another worker has parsed.
   std::uint64_t unparsed = 0;
@@ -59,7 +60,7 @@ struct PacketBatch {
     has_ports = 0;
     unparsed = ~std::uint64_t{0};
     opened = 0;
-    ask_steering = false;
+    ask_steering = at_door = false;
     stages.fill(Stage::kFresh);  // of known size: two stores
     set_sizes({});
   }

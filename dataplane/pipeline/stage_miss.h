@@ -49,6 +49,9 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
   if (changed_ && serve_as_hit<F>(i)) {
     return;
   }
+  if (is_over_budget() && drops_early<F>(i)) [[unlikely]] {  // stage_flood.h
+    return;
+  }
   const core::ParsedFrame& f = batch_.parsed[i];
   const core::FlowTuple tuple = tuple_of(key_of<F>(i));
   if (batch_.stages[i] == Stage::kKnown) [[unlikely]] {
@@ -59,9 +62,6 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
   const bool syn = (f.tcp_flags & kOpening) == core::kTcpSyn;
   if (batch_.stages[i] == Stage::kHome) {
     answer_owner(i, tuple);
-    return;
-  }
-  if (is_over_budget() && drops_early<F>(i, tuple, syn)) [[unlikely]] {
     return;
   }
   const Ownership owner = owner_of(*tables_, links_.owners, tuple, syn);
@@ -95,35 +95,6 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
       pass(i, f.protocol == core::kIpProtoTcp && !syn ? Counter::kHostNoEntry : Counter::kHostPass);
       return;
   }
-}
-
-/// Of a flood beyond the budget most packets end here, before anything is decided about them: they
-/// may not cost established flows their frames. What goes on: packets for the host, for another
-/// worker, of flows that wait or are planned, and all that open no flow. @return true: served.
-template <PacketIo Io, class I4, class I6, WorkerClock C>
-template <class F>
-[[gnu::noinline]] bool Worker<Io, I4, I6, C>::drops_early(std::uint32_t i,
-                                                          const core::FlowTuple& tuple,
-                                                          bool syn) noexcept {
-  const core::ParsedFrame& f = batch_.parsed[i];
-  const Stage stage = batch_.stages[i];
-  const bool opens = syn || (f.protocol == core::kIpProtoUdp && f.l4_offset != 0);
-  if (!opens || stage == Stage::kPicked ||
-      !exact_frontend(*tables_->table, {tuple.dst, tuple.dport, tuple.protocol})) {
-    return false;
-  }
-  const auto sport = core::Be16::from_host(tuple.sport);
-  if (stage < Stage::kOwner && links_.owners.of_client(tuple.src, sport) != config_.index) {
-    return false;
-  }
-  if (waits_for_answer(i, tuple) || settle<F>(i)) {
-    return true;
-  }
-  if (!is_over_budget()) {  // of those planned not all may have become flows
-    return false;
-  }
-  drop(batch_.packets[i], Counter::kConnNewFlowBudget);
-  return true;
 }
 
 /// A direct connection to a backend must not meet a finished translated one that holds its reverse
@@ -244,24 +215,6 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     return;
   }
   choose_and_open<F>(i, flow, decision);
-}
-
-/// The flows of this poll, planned ones of both families included, are as many as overload allows.
-template <PacketIo Io, class I4, class I6, WorkerClock C>
-bool Worker<Io, I4, I6, C>::is_over_budget() const noexcept {
-  // Whoever does not catch up loses frames of established flows meanwhile, so it opens fewer still.
-  const bool for_long = full_bursts_ >= config_.long_overload_bursts;
-  const std::uint32_t budget = for_long ? 1 : config_.new_flow_budget;
-  return overloaded() && opened_in_poll_ + planned4_.size + planned6_.size >= budget;
-}
-
-/// Only a worker that cannot keep up sees full bursts one after the other. A single one means
-/// nothing: after 50 us of sleep, or when a kernel feeds the port, frames come in heaps, and a SYN
-/// dropped then costs its client a second. 4 bursts are 256 frames: more than a sleep lets gather,
-/// and as many flows at most before a flood is limited. Whoever catches up once is not overloaded.
-template <PacketIo Io, class I4, class I6, WorkerClock C>
-bool Worker<Io, I4, I6, C>::overloaded() const noexcept {
-  return full_bursts_ >= config_.overload_bursts;
 }
 
 [[nodiscard]] inline Counter counter_of_rule(core::DecisionReason reason) noexcept {

@@ -16,6 +16,8 @@ void Worker<Io, I4, I6, C>::parse_batch() noexcept {
   const std::uint64_t unparsed = batch_.unparsed;
   if (batch_.ask_steering) [[unlikely]] {
     parse_and_steer(sizes);  // stage_steer.h
+  } else if (batch_.at_door) [[unlikely]] {
+    parse_at_door(sizes);  // stage_flood.h
   } else if (unparsed != 0) {
     for (std::uint32_t i = 0; i < n; ++i) {
       if ((unparsed >> i & 1) != 0) [[likely]] {

@@ -10,7 +10,6 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 std::size_t Worker<Io, I4, I6, C>::receive() noexcept {
   const std::size_t n = io_.receive(batch_.packets.data(), kBurst);
   batch_.open(n);
-  full_bursts_ = n == kBurst ? full_bursts_ + 1 : 0;
   opened_in_poll_ = 0;
   ring_bursts_ = 0;
   host_asked_ = false;
@@ -97,6 +96,8 @@ void Worker<Io, I4, I6, C>::open_poll() noexcept {
   open_tables();
   now_ns_ = clock_.now_ns();
   now_ = core::tick_of_ns(now_ns_);
+  load_.see(batch_.size == kBurst, now_);
+  batch_.at_door = load_.flood();
 }
 
 /// Takes the current tables and gives up the older ones. Called after each source of frames: a
@@ -127,6 +128,7 @@ void Worker<Io, I4, I6, C>::take_over_tables() noexcept {
     partial_csum_ |= info.present && info.rx_partial_csum ? 1u << p : 0u;
   }
   backend_hops_.clear();
+  service_addresses_.clear();
   tunnel_sources4_.take_over(*tables_);
   tunnel_sources6_.take_over(*tables_);
   pins_.see(*tables_->table);
@@ -140,7 +142,7 @@ void Worker<Io, I4, I6, C>::take_over_tables() noexcept {
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::give_all_to_host() noexcept {
   partial_csum_ = ~std::uint32_t{0};
-  batch_.ask_steering = false;
+  batch_.ask_steering = batch_.at_door = false;
   parse_batch();
   for (std::uint32_t i = 0; i < batch_.size; ++i) {
     complete_checksum(i);

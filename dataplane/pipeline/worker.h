@@ -30,6 +30,7 @@
 #include "dataplane/pipeline/hop_cache.h"
 #include "dataplane/pipeline/hop_queue.h"
 #include "dataplane/pipeline/idle.h"
+#include "dataplane/pipeline/load_watch.h"
 #include "dataplane/pipeline/next_hop_directory.h"
 #include "dataplane/pipeline/owner.h"
 #include "dataplane/pipeline/packet.h"
@@ -37,6 +38,7 @@
 #include "dataplane/pipeline/pending_flows.h"
 #include "dataplane/pipeline/planned_flows.h"
 #include "dataplane/pipeline/rate_limit.h"
+#include "dataplane/pipeline/service_addresses.h"
 #include "dataplane/pipeline/steering_cache.h"
 #include "dataplane/pipeline/translation.h"
 #include "dataplane/pipeline/tunnel_source.h"
@@ -75,7 +77,8 @@ class Worker {
                    links.counts.view(config.index)),
         pins_(config.affinity_pins, config.service_slots, config.seed),
         steering_(config.index, config.workers, config.steering_memory),
-        elsewhere_(config.steering_window) {}
+        elsewhere_(config.steering_window),
+        load_(config.overload_bursts, config.flood_bursts) {}
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -194,13 +197,9 @@ class Worker {
                         bool opens = false) noexcept;
 
   // stage_miss.h
-  [[nodiscard]] bool overloaded() const noexcept;
-  [[nodiscard]] bool is_over_budget() const noexcept;
   void serve_misses() noexcept;
   template <class F>
   void serve_miss(std::uint32_t i) noexcept;
-  template <class F>
-  bool drops_early(std::uint32_t i, const core::FlowTuple& tuple, bool syn) noexcept;
   template <class F>
   bool serve_as_hit(std::uint32_t i) noexcept;
   template <class F>
@@ -210,6 +209,17 @@ class Worker {
   void give_back(std::uint32_t i, const core::FlowTuple& tuple) noexcept;
   template <class F>
   void clear_direct(const typename F::Key& key) noexcept;
+
+  // stage_flood.h: too much to serve
+  [[nodiscard]] bool is_over_budget() const noexcept;
+  void parse_at_door(BatchSizes& sizes) noexcept;
+  template <class F>
+  [[nodiscard]] bool opens_here(std::uint32_t i) noexcept;
+  template <class F>
+  [[nodiscard]] bool find_service(const typename F::Key& key,
+                                  ServiceAddresses::Word word) noexcept;
+  template <class F>
+  bool drops_early(std::uint32_t i) noexcept;
 
   // stage_open.h: what a new flow gets
   template <class F>
@@ -445,7 +455,7 @@ class Worker {
   const Departures* departures_ = nullptr;  ///< of tables_
   std::uint64_t now_ns_ = 0;
   core::Tick now_ = 0;
-  std::uint64_t full_bursts_ = 0;  ///< in a row, this poll's included
+  LoadWatch load_;
   std::uint32_t opened_in_poll_ = 0;
   std::uint32_t queued_ = 0;        ///< frames given to the I/O layer since the last flush
   bool changed_ = false;            ///< connections came or went since the batch was looked up
@@ -465,6 +475,7 @@ class Worker {
   PlannedFlows<core::Ipv6> planned6_;
 
   HopCache backend_hops_;
+  ServiceAddresses service_addresses_;
   HopQueue waiting_;
   FragmentTable fragments_;
   PendingFlows pending_;
@@ -482,19 +493,4 @@ class Worker {
 
 }  // namespace sluice::pipeline
 
-#include "dataplane/pipeline/stage_affinity.h"
-#include "dataplane/pipeline/stage_direct_return.h"
-#include "dataplane/pipeline/stage_forward.h"
-#include "dataplane/pipeline/stage_fragment.h"
-#include "dataplane/pipeline/stage_hit.h"
-#include "dataplane/pipeline/stage_icmp.h"
-#include "dataplane/pipeline/stage_lookup.h"
-#include "dataplane/pipeline/stage_miss.h"
-#include "dataplane/pipeline/stage_neighbour.h"
-#include "dataplane/pipeline/stage_open.h"
-#include "dataplane/pipeline/stage_parse.h"
-#include "dataplane/pipeline/stage_receive.h"
-#include "dataplane/pipeline/stage_refuse.h"
-#include "dataplane/pipeline/stage_source_port.h"
-#include "dataplane/pipeline/stage_steer.h"
-#include "dataplane/pipeline/stage_upkeep.h"
+#include "dataplane/pipeline/stages.h"

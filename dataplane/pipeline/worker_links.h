@@ -33,7 +33,7 @@ struct WorkerConfig {
   /// take no longer than a burst of hits, and more would take it from known connections.
   std::uint32_t new_flow_budget = 4;
   std::uint32_t overload_bursts = 4;    ///< full receive bursts in a row that mean overload
-  std::uint32_t long_overload_bursts = 64;  ///< so many: one new flow a poll
+  std::uint32_t flood_bursts = 64;      ///< so many: a flood, one new flow a poll
   std::uint32_t service_slots = 16384;  ///< scheduler cursors, Services that can have affinity
   std::uint32_t affinity_pins = 65536;  ///< clients and service ports remembered; 128 bytes each
   std::uint64_t seed = 1;               ///< of the random choices

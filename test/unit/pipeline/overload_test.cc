@@ -36,7 +36,7 @@ TEST_F(OverloadTest, FramesThePortDoesNotTakeAreFreedAndCounted) {
 
 class FloodTest : public PipelineTest {
  protected:
-  FloodTest() {
+  explicit FloodTest(const SteppedGroupConfig& config = {}) : PipelineTest(config) {
     establish(40000);
     establish(40001);  // both neighbours are known
   }
@@ -50,6 +50,12 @@ class FloodTest : public PipelineTest {
     }
     group_.step(0);
     return flows(group_.take_sent());
+  }
+  /// So many frames to this address, no two of one flow.
+  void inject_to(const char* vip, std::uint16_t port, int frames) {
+    for (int n = 0; n < frames; ++n) {
+      group_.inject(0, tcp4(kClient2, vip, sport_++, port, kSyn));
+    }
   }
   std::uint16_t sport_ = 1000;
 };
@@ -77,14 +83,6 @@ TEST_F(FloodTest, AFloodOpensAFewFlowsAPollAndEveryHitIsServed) {
   }
   EXPECT_EQ(burst(kFull - 1).size(), pipeline::kBurst - 1);  // it has caught up
   EXPECT_EQ(burst(kFull).size(), pipeline::kBurst);
-}
-
-TEST_F(FloodTest, ALongFloodOpensOneFlowAPoll) {
-  for (std::uint32_t n = 0; n + 1 < pipeline::WorkerConfig{}.long_overload_bursts; ++n) {
-    burst(kFull);
-  }
-  EXPECT_EQ(burst(kFull, 4).size(), 4u + 1);
-  EXPECT_EQ(burst(kFull - 1).size(), pipeline::kBurst - 1);
 }
 
 TEST_F(FloodTest, BesideAFloodTheHostGetsItsOwn) {
@@ -120,8 +118,107 @@ TEST_F(FloodTest, FlowsOfBothFamiliesShareTheBudget) {
   EXPECT_EQ(burst(kFull / 2).size(), kBudget);
 }
 
-SteppedGroupConfig last_of_two() {
+SteppedGroupConfig soon_a_flood() {
   SteppedGroupConfig config;
+  config.flood_bursts = kOverload;
+  return config;
+}
+/// From the next full burst on it is a flood.
+class LongFloodTest : public FloodTest {
+ protected:
+  LongFloodTest() : FloodTest(soon_a_flood()) {
+    for (int n = 0; n + 1 < kOverload; ++n) {
+      burst(kFull);
+    }
+  }
+};
+
+TEST_F(LongFloodTest, OpensOneFlowAPollAndEveryHitIsServed) {
+  for (int n = 0; n < 20; ++n) {
+    const Flows out = burst(kFull, 4);
+    ASSERT_EQ(out.size(), 4u + 1);
+    EXPECT_EQ(out.front(), "tcp 198.51.100.7:40000 > 10.244.1.21:8080");  // hits come first
+  }
+  EXPECT_EQ(count(Counter::kConnNewFlowBudget), 20u * (kFull - 4 - 1));
+}
+
+TEST_F(LongFloodTest, SynsAreDroppedBeforeTheyAreLookedUp) {
+  const std::uint64_t before = count(Counter::kConnMisses);
+  burst(kFull, 4);
+  EXPECT_EQ(count(Counter::kConnMisses) - before, 1u);
+}
+
+TEST_F(LongFloodTest, SynsOverIpv6AreDroppedBeforeTheyAreLookedUp) {
+  sent(0, tcp6(kClient6, kVip6, 999, 80, kSyn));  // its neighbours are known
+  for (int n = 0; n + 1 < kOverload; ++n) {
+    burst(kFull);
+  }
+  const std::uint64_t before = count(Counter::kConnMisses);
+  for (int n = 0; n < kFull; ++n) {
+    group_.inject(0, tcp6(kClient6, kVip6, static_cast<std::uint16_t>(1000 + n), 80, kSyn));
+  }
+  EXPECT_EQ(burst(0).size(), 1u);
+  EXPECT_EQ(count(Counter::kConnMisses) - before, 1u);
+}
+
+TEST_F(LongFloodTest, DatagramsOfKnownFlowsAreServed) {
+  sent(0, udp4(kClient, "203.0.113.53", 777, 53));
+  for (int n = 0; n + 1 < kOverload; ++n) {
+    burst(kFull);
+  }
+  for (int n = 0; n < 5; ++n) {
+    group_.inject(0, udp4(kClient, "203.0.113.53", 777, 53));
+    group_.inject(0, udp4(kClient2, "203.0.113.53", sport_++, 53));
+  }
+  EXPECT_EQ(burst(kFull - 10).size(), 5u + 1);
+}
+
+TEST_F(LongFloodTest, TheHostGetsItsOwn) {
+  inject_to("192.0.2.250", 22, 10);
+  for (int n = 0; n < 10; ++n) {
+    group_.inject(0, udp4(kClient2, "192.0.2.250", static_cast<std::uint16_t>(n + 1), 123));
+  }
+  EXPECT_EQ(burst(kFull - 20).size(), 1u);
+  EXPECT_EQ(group_.take_to_host().size(), 20u);
+}
+
+TEST_F(LongFloodTest, SynsToNodePortsBelongToIt) {
+  tables_.node.v4.node_ports.addresses = {*core::parse_address("192.0.2.11")};
+  apply();
+  inject_to("192.0.2.11", 30080, kFull);
+  const std::uint64_t before = count(Counter::kConnNewFlowBudget);
+  EXPECT_EQ(burst(0).size(), 1u);
+  EXPECT_EQ(count(Counter::kConnNewFlowBudget) - before, std::uint64_t{kFull - 1});
+}
+
+TEST_F(LongFloodTest, WhatAServiceGaveUpGoesToTheHost) {
+  burst(kFull);
+  tables_.services["web"].vip = "203.0.113.99";
+  apply();
+  group_.take_to_host();
+  EXPECT_TRUE(burst(kFull).empty());
+  EXPECT_EQ(group_.take_to_host().size(), pipeline::kBurst);
+}
+
+// Who forgot it at once would open a heap of flows at every breath, and lose frames meanwhile.
+TEST_F(LongFloodTest, IsRememberedWhileTheWorkerCatchesUpNowAndThen) {
+  burst(kFull);
+  for (int n = 0; n < 3; ++n) {
+    EXPECT_EQ(burst(kFull - 1).size(), pipeline::kBurst - 1);  // there is time for all
+    EXPECT_EQ(burst(kFull, 4).size(), 4u + 1);
+  }
+}
+
+TEST_F(LongFloodTest, IsForgottenWhenNoOverloadCameForAWhile) {
+  burst(kFull);
+  group_.run_ms(110, 10);
+  for (int n = 0; n + 1 < kOverload; ++n) {
+    EXPECT_EQ(burst(kFull).size(), pipeline::kBurst);
+  }
+}
+
+SteppedGroupConfig last_of_two() {
+  SteppedGroupConfig config = soon_a_flood();
   config.workers = 2;
   config.owner_twist = pipeline::OwnerTwist::kLast;
   return config;

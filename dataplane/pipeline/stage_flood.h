@@ -1,0 +1,112 @@
+#pragma once
+
+// Stage: more frames than a worker can serve, because many open flows. Included by worker.h.
+//
+// A new flow costs as much as ten packets of a known one, and a ring that overflows loses frames of
+// all flows alike. So a worker that cannot keep up (load_watch.h) must be rid of what opens flows
+// faster than that comes:
+//
+//   overload  new_flow_budget flows are opened in a poll. Other packets that would open one are
+//             dropped when their lookup has found nothing.
+//   flood     One a poll. Other SYNs to Services (of SCTP: INIT) are dropped at the door, before
+//             anything is hashed, looked up or decided. Among them are those of known flows: one
+//             repeated by a client that heard nothing, one for a connection that is over. UDP has
+//             no such sign, its datagrams are looked up.
+//
+// A burst that is not full is served whole, so that what time is left goes to new flows. Nothing is
+// dropped that is for the host or for another worker, or that opens no flow.
+
+#include "dataplane/pipeline/worker.h"
+
+namespace sluice::pipeline {
+
+/// The flows of this poll, planned ones of both families included, are as many as overload allows.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+bool Worker<Io, I4, I6, C>::is_over_budget() const noexcept {
+  const std::uint32_t budget = load_.flood() ? 1 : config_.new_flow_budget;
+  return load_.overload() && opened_in_poll_ + planned4_.size + planned6_.size >= budget;
+}
+
+/// As the loop over parse_and_sort(), without the SYNs that end here.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+[[gnu::noinline]] void Worker<Io, I4, I6, C>::parse_at_door(BatchSizes& sizes) noexcept {
+  bool let_in = false;  // one of a burst
+  const auto stays = [&]<class F>(std::uint32_t i) {
+    const core::ParsedFrame& f = batch_.parsed[i];
+    constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck;
+    if ((f.tcp_flags & kOpening) != core::kTcpSyn || !opens_here<F>(i)) {
+      return true;
+    }
+    if (!let_in) {
+      let_in = true;
+      return true;
+    }
+    drop(batch_.packets[i], Counter::kConnNewFlowBudget);
+    return false;
+  };
+  for (std::uint32_t i = 0; i < batch_.size; ++i) {
+    if (!parse(i)) [[unlikely]] {
+      batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);
+    } else if (const core::ParsedFrame& f = batch_.parsed[i]; f.kind == core::FrameKind::kFlow4) {
+      if (stays.template operator()<core::Ipv4>(i)) {
+        add_flow<core::Ipv4>(i, conns4_.hash_ahead(f.key4), sizes);
+      }
+    } else if (stays.template operator()<core::Ipv6>(i)) {
+      add_flow<core::Ipv6>(i, conns6_.hash_ahead(f.key6), sizes);
+    }
+  }
+}
+
+/// What the packet opens, if it opens a flow, is a flow of this worker to a Service.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+[[gnu::always_inline]] inline bool Worker<Io, I4, I6, C>::opens_here(std::uint32_t i) noexcept {
+  const typename F::Key& key = key_of<F>(i);
+  const ServiceAddresses::Word word = ServiceAddresses::word_of(key);
+  if (!service_addresses_.has(word) && !find_service<F>(key, word)) {
+    return false;
+  }
+  return batch_.stages[i] >= Stage::kOwner ||
+         links_.owners.of_client(core::IpAddress(key.src), key.sport) == config_.index;
+}
+
+/// Asks the table. @return true: the key's destination leads to a Service.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+[[gnu::noinline]] bool Worker<Io, I4, I6, C>::find_service(const typename F::Key& key,
+                                                           ServiceAddresses::Word word) noexcept {
+  const L4Address to{core::IpAddress(key.dst), key.dport.host(),
+                     static_cast<core::Protocol>(key.proto)};
+  if (!exact_frontend(*tables_->table, to) && !is_node_port(*tables_->table, to)) {
+    return false;
+  }
+  service_addresses_.keep(word);
+  return true;
+}
+
+/// Beyond the budget most packets that were not found end here, before anything is decided about
+/// them. What goes on: packets for the host, for another worker, of flows that wait or are planned,
+/// and all that open no flow. @return true: served.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class F>
+[[gnu::noinline]] bool Worker<Io, I4, I6, C>::drops_early(std::uint32_t i) noexcept {
+  const core::ParsedFrame& f = batch_.parsed[i];
+  constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck;
+  const bool opens = (f.tcp_flags & kOpening) == core::kTcpSyn ||
+                     (f.protocol == core::kIpProtoUdp && f.l4_offset != 0);
+  const Stage stage = batch_.stages[i];
+  const bool asked = stage == Stage::kKnown || stage == Stage::kHome || stage == Stage::kPicked;
+  if (!opens || asked || !opens_here<F>(i)) {
+    return false;
+  }
+  if (waits_for_answer(i, tuple_of(key_of<F>(i))) || settle<F>(i)) {
+    return true;
+  }
+  if (!is_over_budget()) {  // of those planned not all may have become flows
+    return false;
+  }
+  drop(batch_.packets[i], Counter::kConnNewFlowBudget);
+  return true;
+}
+
+}  // namespace sluice::pipeline
