@@ -114,7 +114,7 @@ enum class CounterClass : std::uint8_t {
   X(kConnReused, "conn_reused", kInfo, "SYN on a closing connection: scheduled anew")            \
   X(kConnJudged, "conn_judged", kInfo, "connections looked at again after a change")             \
   X(kConnRedecided, "conn_redecided", kInfo, "connections whose endpoint had left")              \
-  X(kConnDetached, "conn_detached", kInfo, "connections whose Service or endpoint had left")     \
+  X(kConnDetached, "conn_detached", kInfo, "UDP flows whose Service or endpoint had left")       \
   X(kConnDirectCleared, "conn_direct_cleared", kInfo, "closing entry gave way to a direct flow") \
   X(kForwardedWithoutEntry, "forwarded_without_entry", kInfo,                                    \
     "packets of dr and ipip that hashing alone sent on: table full, or connection not known")    \

@@ -8,16 +8,17 @@
 
 namespace sluice::pipeline {
 
-/// In which epoch destinations left, by Service and by endpoint. An entry judged since then need
-/// not be judged again, so that a change costs the flows of what did not leave a compare or two:
-/// they are most flows of the Service that changed, too. Services share places, and so do
-/// endpoints; one that shares both with what left is judged once more than needed.
+/// In which epoch destinations left, by Service and by endpoint: of UDP, other flows keep theirs
+/// (M-8) and ask when they are opened anew. An entry judged since then need not be judged again, so
+/// that a change costs the flows of what did not leave a compare or two: they are most flows of the
+/// Service that changed, too. Services share places, and so do endpoints; one that shares both with
+/// what left is judged once more than needed.
 /// Thread: the publisher's until it is in a view, any afterwards.
 class Departures {
  public:
   static constexpr std::size_t kPlaces = 4096;
 
-  /// An endpoint left its Service (of UDP: or serves no more), or the Service left.
+  /// An endpoint left its Service or serves no more, or the Service left.
   void note(core::ServiceSlot slot, core::EndpointId endpoint, std::uint32_t epoch) noexcept {
     services_[place(slot)] = epoch;
     endpoints_[place(endpoint)] = epoch;

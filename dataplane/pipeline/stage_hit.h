@@ -3,10 +3,11 @@
 // Stage: packets of a known connection that are more than plain: another state, a changed table, a
 // next hop to be found, TTL or size at their limit. Included by worker.h.
 //
-// An entry is judged again when its epoch is not the tables' and its endpoint left since, or the
-// routes changed (departures.h). Established TCP keeps its backend (M-8) whatever left; a UDP flow
-// moves when its endpoint no longer serves and another does (CT-2 to CT-4); a SYN never goes to an
-// endpoint that left (F13). Flows of a Service that left go on until they end or idle out.
+// An entry is judged again when its epoch is not the tables' and the routes changed since, or, of
+// UDP, its endpoint left (departures.h): a UDP flow moves when its endpoint no longer serves and
+// another does (CT-2 to CT-4). Established TCP keeps its backend (M-8) whatever left, so nothing is
+// asked about it; a SYN asks the tables each time, it never goes to an endpoint that left (F13).
+// Flows of a Service that left go on until they end or idle out.
 
 #include "dataplane/pipeline/worker.h"
 
@@ -30,12 +31,22 @@ auto Worker<Io, I4, I6, C>::judge(core::EntryIndex at, core::Direction d,
   }
   constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck | core::kTcpRst;
   const bool syn = d == core::Direction::kForward && (signal & kOpening) == core::kTcpSyn;
-  return syn && (entry.flags & core::kEntryDetached) != 0 ? Judgement::kDecideAnew
-                                                          : Judgement::kGoOn;
+  return syn && endpoint_of(entry) == nullptr ? Judgement::kDecideAnew : Judgement::kGoOn;
 }
 
-/// What has become of the entry's destination. Sets the epoch when the flow goes on, and
-/// kEntryDetached when it does so without its endpoint.
+/// What the entry leads to, under the present tables. @return nullptr: it left, or its Service did.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+template <class Entry>
+[[nodiscard]] const core::Endpoint* Worker<Io, I4, I6, C>::endpoint_of(
+    const Entry& entry) const noexcept {
+  const core::ServicePort* service = tables_->table->service(entry.service);
+  return service == nullptr ? nullptr
+                            : service->find_endpoint(core::backend_of(entry),
+                                                     core::backend_port_of(entry).host());
+}
+
+/// What has become of the entry's way, and of UDP its destination. Sets the epoch when the flow
+/// goes on, and kEntryDetached when it does so without its endpoint.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 auto Worker<Io, I4, I6, C>::judge_destination(core::EntryIndex at, core::Direction d) noexcept
@@ -47,20 +58,21 @@ auto Worker<Io, I4, I6, C>::judge_destination(core::EntryIndex at, core::Directi
     entry.to_backend = NextHopIndex::kNone;
     entry.to_client = NextHopIndex::kNone;
   }
-  const core::ServicePort* service = tables_->table->service(entry.service);
-  const core::IpAddress backend = core::backend_of(entry);
-  const std::uint16_t port = core::backend_port_of(entry).host();
-  const core::Endpoint* endpoint =
-      service == nullptr ? nullptr : service->find_endpoint(backend, port);
-  const bool udp = entry.proto() == core::kIpProtoUdp;
-  const bool stays = endpoint != nullptr && (!udp || endpoint->serving);
-  if (!stays && udp) {
+  if (entry.proto() != core::kIpProtoUdp) {
+    entry.epoch = epoch_;
+    return Judgement::kGoOn;
+  }
+  const core::Endpoint* endpoint = endpoint_of(entry);
+  const bool stays = endpoint != nullptr && endpoint->serving;
+  if (!stays) {
     // The frontend may lead elsewhere by now: to a Service made anew, or to other endpoints.
     const core::ServicePort* present = service_of_frontend(
         *tables_->table, core::IpAddress(entry.vip()), entry.forward().dport.host(),
         core::Protocol::kUdp);
     const core::Endpoint* same =
-        present == nullptr ? nullptr : present->find_endpoint(backend, port);
+        present == nullptr ? nullptr
+                           : present->find_endpoint(core::backend_of(entry),
+                                                    core::backend_port_of(entry).host());
     const bool moves =
         present != nullptr && (same == nullptr || !same->serving) && any_serving(*present);
     if (moves && d == core::Direction::kForward) {
@@ -69,15 +81,14 @@ auto Worker<Io, I4, I6, C>::judge_destination(core::EntryIndex at, core::Directi
     if (moves) {
       return Judgement::kGoOn;  // an answer under way; the client's next datagram moves
     }
+    if ((entry.flags & core::kEntryDetached) == 0) {
+      counters_.add(Counter::kConnDetached);
+    }
+    entry.flags = static_cast<std::uint8_t>(entry.flags | core::kEntryDetached);
+    return Judgement::kGoOn;  // judged with every packet: a Service made anew is no departure (F12)
   }
-  if (!stays && (entry.flags & core::kEntryDetached) == 0) {
-    counters_.add(Counter::kConnDetached);
-  }
-  entry.flags = static_cast<std::uint8_t>(stays ? entry.flags & ~core::kEntryDetached
-                                                : entry.flags | core::kEntryDetached);
-  if (stays || !udp) {
-    entry.epoch = epoch_;
-  }  // else it is judged with every packet: a Service made anew does not grow the epoch (F12)
+  entry.flags = static_cast<std::uint8_t>(entry.flags & ~core::kEntryDetached);
+  entry.epoch = epoch_;
   return Judgement::kGoOn;
 }
 

@@ -79,10 +79,8 @@ void ViewPublisher::apply(core::TablePtr table) {
   update_announced(after);
   update_excluded();
   update_source_pool(after);
-  // The epoch of a view grows when the table's does; by how much says nothing.
-  if (next_.table == nullptr || after.epoch() != table_epoch_ || !left_.empty()) {
+  if (next_.table == nullptr || !left_.empty()) {
     ++next_.epoch;
-    table_epoch_ = after.epoch();
     auto departures = std::make_shared<Departures>(*next_.departures);
     for (const auto& [slot, endpoint] : left_) {
       departures->note(slot, endpoint, next_.epoch);
@@ -201,7 +199,8 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
   for (std::size_t i = 0; i < before->endpoints.size(); ++i) {
     const core::Endpoint& was = before->endpoints[i];
     const core::Endpoint* now = after == nullptr ? nullptr : find_endpoint(*after, *before, i);
-    if (core::endpoint_left(was, now, before->protocol) || now->id != was.id) {
+    // Other flows keep their backend whatever becomes of it (M-8).
+    if (udp && (core::endpoint_left(was, now, before->protocol) || now->id != was.id)) {
       left_.emplace_back(slot, was.id);
     }
     if (now == nullptr) {

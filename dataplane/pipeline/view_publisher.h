@@ -91,7 +91,6 @@ class ViewPublisher {
   const ConnectionCounts& counts_;
   TablesCell cell_;
   WorkerTables next_;
-  std::uint32_t table_epoch_ = 0;
   /// By the table that is being taken over: gone, another one of that address, or of UDP and no
   /// longer serving.
   std::vector<std::pair<core::ServiceSlot, core::EndpointId>> left_;

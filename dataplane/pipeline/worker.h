@@ -188,6 +188,8 @@ class Worker {
   enum class Judgement : std::uint8_t { kGoOn, kDecideAnew };
   template <class F>
   Judgement judge(core::EntryIndex at, core::Direction d, std::uint8_t signal) noexcept;
+  template <class Entry>
+  [[nodiscard]] const core::Endpoint* endpoint_of(const Entry& entry) const noexcept;
   template <class F>
   Judgement judge_destination(core::EntryIndex at, core::Direction d) noexcept;
   template <class F>

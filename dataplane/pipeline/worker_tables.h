@@ -40,8 +40,8 @@ struct Announced {
 /// change of one endpoint makes a new table and book and reuses the rest.
 struct WorkerTables {
   std::uint64_t sequence = 0;  ///< grows with every view
-  /// Grows when a destination leaves (table epoch) or routes change: an entry judged at another
-  /// epoch is looked at again, if what changed can concern it (`departures`).
+  /// Grows when a destination of UDP leaves or routes change: an entry judged at another epoch is
+  /// looked at again, if what changed can concern it (`departures`).
   std::uint32_t epoch = 0;
   std::shared_ptr<const Departures> departures;  ///< never null
   core::TablePtr table;  ///< never null

@@ -18,54 +18,77 @@ TEST_F(ChangeTest, FlowsOfADeletedServiceGoOnUntilTheyEnd) {
             Flows{"tcp 198.51.100.7:40000 > " + backend + ":8080"});
   EXPECT_EQ(sent(0, tcp4(backend, kClient, 8080, 40000, kAck)),
             Flows{"tcp 203.0.113.10:80 > 198.51.100.7:40000"});
-  EXPECT_EQ(count(Counter::kConnDetached), 1u);
+  EXPECT_EQ(count(Counter::kConnJudged), 0u);
   // A new one is not ours any more.
   EXPECT_TRUE(group_.exchange(0, tcp4(kClient, kVip, 40001, 80, kSyn)).empty());
   group_.run_ms(905'000, 4000);
   EXPECT_EQ(group_.connections(), 0u);
 }
 
+const char* const kDns = "203.0.113.53";
+Bytes query(std::uint16_t sport) {
+  return udp4(kClient, kDns, sport, 53);
+}
+
 // A busy cluster changes every few milliseconds; a flow whose Service did not is not judged again.
 TEST_F(ChangeTest, WhatLeavesAServiceLeavesFlowsOfOthersAlone) {
-  tables_.services["other"] = {.cluster_ip = "10.96.0.77", .endpoints = {"10.244.1.21:7000"}};
+  tables_.services["other"] = {.cluster_ip = "10.96.0.77",
+                               .protocol = core::Protocol::kUdp,
+                               .endpoints = {"10.244.1.21:7000"}};
   apply();
-  const std::string backend = establish(40000);
-  sent(0, tcp4(kClient, kVip, 40000, 80, kAck));
+  sent(0, query(40000));
   const std::uint64_t judged = count(Counter::kConnJudged);
   tables_.services.erase("other");
   apply();
-  EXPECT_EQ(sent(0, tcp4(kClient, kVip, 40000, 80, kAck)),
-            Flows{"tcp 198.51.100.7:40000 > " + backend + ":8080"});
+  EXPECT_EQ(sent(0, query(40000)), Flows{"udp 198.51.100.7:40000 > 10.244.1.21:5353"});
   EXPECT_EQ(count(Counter::kConnJudged), judged);
   // That it was left alone hides nothing: its own endpoint's leaving is seen later on.
-  tables_.services["web"].endpoints = {"10.244.3.99:8080"};
+  tables_.services["dns"].endpoints = {"10.244.3.99:5353"};
   apply();
-  sent(0, tcp4(kClient, kVip, 40000, 80, kAck));
-  EXPECT_EQ(count(Counter::kConnJudged), judged + 1);
-  EXPECT_EQ(count(Counter::kConnDetached), 1u);
+  EXPECT_EQ(sent(0, query(40000)), Flows{"udp 198.51.100.7:40000 > 10.244.3.99:5353"});
+  EXPECT_EQ(count(Counter::kConnRedecided), 1u);
 }
 
 // A Service of many endpoints may lose and get one every few milliseconds.
 TEST_F(ChangeTest, EndpointThatLeavesIsAskedForByItsOwnFlowsAlone) {
-  tables_.services["web"].endpoints = {"10.244.1.21:8080", "10.244.2.22:8080"};
+  tables_.services["dns"].endpoints = {"10.244.1.21:5353", "10.244.2.22:5353"};
   apply();
   std::map<std::string, std::uint16_t> flow_to;  // round robin
   for (const std::uint16_t sport : {std::uint16_t{40000}, std::uint16_t{40001}}) {
-    flow_to[establish(sport)] = sport;
-    sent(0, tcp4(kClient, kVip, sport, 80, kAck));
+    const auto out = group_.exchange(0, query(sport));
+    ASSERT_EQ(out.size(), 1u);
+    flow_to[PacketView(out[0].bytes).dst()] = sport;
   }
   ASSERT_EQ(flow_to.size(), 2u);
   const std::uint64_t judged = count(Counter::kConnJudged);
-  tables_.services["web"].endpoints = {"10.244.2.22:8080"};
+  tables_.services["dns"].endpoints = {"10.244.2.22:5353"};
   apply();
-  sent(0, tcp4(kClient, kVip, flow_to[kB2], 80, kAck));
+  sent(0, query(flow_to[kB2]));
   EXPECT_EQ(count(Counter::kConnJudged), judged);
-  // Either direction of the other one, once.
   for (int n = 0; n < 2; ++n) {
-    EXPECT_EQ(sent(0, tcp4(kB1, kClient, 8080, flow_to[kB1], kAck)).size(), 1u);
-    EXPECT_EQ(sent(0, tcp4(kClient, kVip, flow_to[kB1], 80, kAck)).size(), 1u);
+    EXPECT_EQ(sent(0, query(flow_to[kB1])).size(), 1u);
   }
-  EXPECT_EQ(count(Counter::kConnJudged), judged + 1);
+  EXPECT_EQ(count(Counter::kConnRedecided), 1u);
+}
+
+// M-8: whatever leaves, a connection costs what it costs without changes.
+TEST_F(ChangeTest, EndpointThatLeavesIsAskedForByNoConnection) {
+  const std::string backend = establish(40000);
+  tables_.services["web"].endpoints = {"10.244.3.99:8080"};
+  apply();
+  EXPECT_EQ(sent(0, tcp4(kClient, kVip, 40000, 80, kAck)),
+            Flows{"tcp 198.51.100.7:40000 > " + backend + ":8080"});
+  EXPECT_EQ(sent(0, tcp4(backend, kClient, 8080, 40000, kAck)).size(), 1u);
+  EXPECT_EQ(count(Counter::kConnJudged), 0u);
+}
+
+TEST_F(ChangeTest, UdpFlowOfADeletedServiceGoesOnAndIsCountedOnce) {
+  sent(0, query(40000));
+  tables_.services.erase("dns");
+  apply();
+  for (int n = 0; n < 2; ++n) {
+    EXPECT_EQ(sent(0, query(40000)), Flows{"udp 198.51.100.7:40000 > 10.244.1.21:5353"});
+  }
   EXPECT_EQ(count(Counter::kConnDetached), 1u);
 }
 
