@@ -83,7 +83,7 @@ server::Server::Options server_options(const conf::Config& config) {
 }
 
 core::Result<void> wait_for_end(const publish::Publisher& publisher,
-                                const std::function<std::string()>& failed) {
+                                const MustEnd& failed) {
   const sigset_t signals = end_signals();
   const timespec period{0, 500'000'000};
   while (true) {

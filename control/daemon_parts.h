@@ -39,10 +39,13 @@ void warn_line(const std::string& line);
 [[nodiscard]] publish::SinkSlot kernel_slot(const conf::Config& config, core::TableSink& sink);
 [[nodiscard]] server::Server::Options server_options(const conf::Config& config);
 
-/// Waits for a signal. @param failed  asked now and then; a text: a part of the daemon ended.
-/// @return the reason when a part of the daemon failed instead.
+/// Asked now and then while the daemon serves; a text: why it must end.
+using MustEnd = std::function<std::string()>;
+
+/// Waits for a signal. @param failed  asked now and then.
+/// @return the reason when something else ends the daemon.
 [[nodiscard]] core::Result<void> wait_for_end(const publish::Publisher& publisher,
-                                              const std::function<std::string()>& failed);
+                                              const MustEnd& failed);
 
 /// Stops the publisher before anything goes that its sinks call, whatever way a mode ends.
 struct PublisherStop {
@@ -51,7 +54,9 @@ struct PublisherStop {
 };
 
 /// Serves until a signal. Errors: one line; the host is left as it was.
-[[nodiscard]] core::Result<void> serve_dpdk(const conf::Config& config, TakeOver take_over);
-[[nodiscard]] core::Result<void> serve_kernel(const conf::Config& config, TakeOver take_over);
+[[nodiscard]] core::Result<void> serve_dpdk(const conf::Config& config, TakeOver take_over,
+                                            const MustEnd& must_end);
+[[nodiscard]] core::Result<void> serve_kernel(const conf::Config& config, TakeOver take_over,
+                                              const MustEnd& must_end);
 
 }  // namespace sluice::daemon

@@ -85,7 +85,8 @@ std::vector<publish::SinkSlot> sink_slots(const conf::Config& config, core::Tabl
 
 }  // namespace
 
-core::Result<void> serve_dpdk(const conf::Config& config, TakeOver take_over) {
+core::Result<void> serve_dpdk(const conf::Config& config, TakeOver take_over,
+                              const MustEnd& must_end) {
   if (const std::string missing = kni::missing_privilege(); !missing.empty()) {
     return tl::make_unexpected(core::Error{missing});
   }
@@ -136,7 +137,7 @@ core::Result<void> serve_dpdk(const conf::Config& config, TakeOver take_over) {
   spdlog::info("sluiced {}: serving on {}", kVersion, server.address());
 
   const core::Result<void> ended = wait_for_end(publisher, [&] {
-    return std::string((*group)->healthy() ? "" : "a worker ended by itself");
+    return (*group)->healthy() ? must_end() : "a worker ended by itself";
   });
   server.stop();
   metrics->reset();

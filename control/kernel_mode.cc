@@ -27,7 +27,8 @@ compile::HostState host_state(const std::vector<kni::HostAddress>& addresses) {
 
 }  // namespace
 
-core::Result<void> serve_kernel(const conf::Config& config, TakeOver take_over) {
+core::Result<void> serve_kernel(const conf::Config& config, TakeOver take_over,
+                                const MustEnd& must_end) {
   auto claim = claim_listen(config.listen);
   if (!claim) {
     return tl::make_unexpected(claim.error());
@@ -72,7 +73,7 @@ core::Result<void> serve_kernel(const conf::Config& config, TakeOver take_over) 
   spdlog::info("sluiced {}: mode {}, serving on {}", kVersion, conf::name_of(config.mode),
                server.address());
 
-  core::Result<void> ended = wait_for_end(publisher, [] { return std::string(); });
+  core::Result<void> ended = wait_for_end(publisher, must_end);
   server.stop();
   metrics->reset();
   health->reset();

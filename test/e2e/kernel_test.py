@@ -199,3 +199,26 @@ def test_without_the_right_the_start_is_refused_in_one_line(net):
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "CAP_NET_ADMIN" in done.stderr
+
+
+def test_a_changed_configuration_ends_sluiced_with_an_error_and_the_rules_stay(net):
+    net.start_sluiced(extra=FAST)
+    net.apply(objects.as_list(objects.service("web", 100), objects.slices("web")))
+
+    (net.dir / "sluiced.yaml").write_text(net.config(extra=FAST))
+
+    assert net.sluiced.wait(timeout=10) == 1
+    assert f"{net.dir}/sluiced.yaml: it was written; sluiced ends" in net.log_tail()
+    assert works(net)
+
+
+def test_init_only_sets_the_sysctls_and_ends(net):
+    path = net.dir / "sluiced.yaml"
+    path.write_text(f"mode: {net.port_kind}\nnode: {{name: gw}}\nlisten: unix:{net.socket}\n"
+                    "conntrack: {max-per-core: 0, tcp-established-timeout: 7777s}\n")
+
+    net.run("gw", net.binaries / "sluiced", "--init-only", "--config", path)
+
+    name = "net.netfilter.nf_conntrack_tcp_timeout_established"
+    assert net.run("gw", "sysctl", "-n", name).stdout.strip() == "7777"
+    assert not net.socket.exists()
