@@ -192,14 +192,35 @@ core::Result<KernelSink> KernelSink::open(conf::Mode mode, const KernelSinkOptio
   return out;
 }
 
-core::Result<void> clean_up_kernel(conf::Mode mode) {
-  if (mode == conf::Mode::kIptables) {
-    auto claim = kni::ipt::Claim::take(kClaimPatience);
-    if (!claim) {
-      return tl::make_unexpected(claim.error());
-    }
-    const auto runner = kni::ipt::make_runner(std::move(*claim));
-    return kni::clean_up_iptables(*runner);
+namespace {
+
+core::Result<void> clean_up_iptables() {
+  auto claim = kni::ipt::Claim::take(kClaimPatience);
+  if (!claim) {
+    return tl::make_unexpected(claim.error());
+  }
+  const auto runner = kni::ipt::make_runner(std::move(*claim));
+  return kni::clean_up_iptables(*runner);
+}
+
+/// The chains KUBE-* are left alone where a kube-proxy writes them.
+core::Result<void> clean_up_all() {
+  core::Result<void> tables = remove_nftables_tables({kni::nft::kTable});
+  core::Result<void> chains = refuse_running("--cleanup: chains KUBE-* are left to");
+  if (chains) {
+    chains = clean_up_iptables();
+  }
+  return tables ? chains : tables;
+}
+
+}  // namespace
+
+core::Result<void> clean_up_kernel(std::optional<conf::Mode> mode) {
+  if (!mode) {
+    return clean_up_all();
+  }
+  if (*mode == conf::Mode::kIptables) {
+    return clean_up_iptables();
   }
   auto nftables = make_nftables({});
   if (!nftables) {

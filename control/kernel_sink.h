@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,7 @@ class KernelSink {
   std::vector<const core::MetricSource*> metrics_;
 };
 
-/// Removes what a kernel mode has made. Errors: one line.
-[[nodiscard]] core::Result<void> clean_up_kernel(conf::Mode mode);
+/// Removes what a kernel mode has made. @param mode  empty: every one (SY-12). Errors: one line.
+[[nodiscard]] core::Result<void> clean_up_kernel(std::optional<conf::Mode> mode);
 
 }  // namespace sluice::daemon

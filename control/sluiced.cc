@@ -62,7 +62,7 @@ core::Result<void> serve(const conf::Config& config, TakeOver take_over, const M
 #endif
 }
 
-int clean_up(conf::Mode mode) {
+int clean_up(std::optional<conf::Mode> mode) {
   if (const auto cleaned = clean_up_kernel(mode); !cleaned) {
     std::fprintf(stderr, "sluiced: %s\n", cleaned.error().message.c_str());
     return kExitFailure;
@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
                  "kube-proxy: its rules are removed when ours are in force; it must have ended")
       ->check(CLI::IsMember({"kube-proxy"}));
   app.add_flag("--cleanup", cleanup,
-               "remove what --mode nftables (default) or --mode iptables has made, and end");
+               "remove what the kernel modes, or the one of --mode, have made, and end");
   app.set_version_flag("--version", std::string("sluiced ") + sluice::daemon::kVersion);
   try {
     app.parse(argc, argv);
@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
     arguments.mode = *parsed;
   }
   if (cleanup) {
-    return sluice::daemon::clean_up(arguments.mode.value_or(sluice::conf::Mode::kNftables));
+    return sluice::daemon::clean_up(arguments.mode);
   }
   if (!take_over.empty()) {
     arguments.take_over = sluice::daemon::TakeOver::kKubeProxy;
