@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -9,9 +10,11 @@ namespace sluice::conf {
 
 /// Notices that a configuration file is not any more what was read (SY-12). Thread: one.
 ///
-/// A file that is written counts when its writer closes it, so that who reads it next reads it
-/// whole. What is watched is the file that the path led to at start: a symbolic link that is turned
-/// elsewhere counts when the old file goes, as the kubelet has it with a ConfigMap.
+/// A file that is written counts when its writer closes it, and a change is told when nothing more
+/// has happened from one call to the next, so that who reads the file next reads it whole. Also
+/// told is that the path leads to another file: a rename over it, of which the kernel says nothing
+/// while anybody has the old one open, or a symbolic link that is turned elsewhere, as the kubelet
+/// has it with a ConfigMap. Only regular files are watched: a pipe is read once.
 class FileWatch {
  public:
   /// Starts before the file is read, so that no change is missed. Errors: one line; the path leads
@@ -27,10 +30,14 @@ class FileWatch {
 
  private:
   FileWatch(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  [[nodiscard]] bool see_events();
+  [[nodiscard]] bool see_path();
 
-  int fd_;
+  int fd_;  ///< -1: nothing to watch
   std::string path_;
-  bool written_ = false;  ///< and not closed yet
+  std::pair<std::uint64_t, std::uint64_t> file_{};  ///< device and inode the path led to
+  bool written_ = false;                            ///< and not closed yet
+  std::string what_;                                ///< has happened; empty: nothing
 };
 
 }  // namespace sluice::conf

@@ -1,6 +1,7 @@
 // A configuration file that changes while the daemon serves.
 #include "conf/file_watch.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -27,6 +28,11 @@ class FileWatchTest : public testing::Test {
 
   [[nodiscard]] std::string path() const { return folder_ / "sluiced.yaml"; }
   void write(const char* text) const { std::ofstream(path()) << text; }
+  /// A change is told when nothing more happens.
+  [[nodiscard]] std::string changed() {
+    EXPECT_EQ(watch_->changed(), "");
+    return watch_->changed();
+  }
 
   std::filesystem::path folder_;
   std::optional<FileWatch> watch_;
@@ -45,7 +51,14 @@ TEST_F(FileWatchTest, AWriteCountsWhenTheWriterHasClosed) {
   EXPECT_EQ(watch_->changed(), "");
   out << "ables\n";
   out.close();
-  EXPECT_EQ(watch_->changed(), path() + ": it was written");
+  EXPECT_EQ(changed(), path() + ": it was written");
+}
+
+TEST_F(FileWatchTest, AFileThatIsMadeEmptyFirstIsNotToldUntilItIsWhole) {
+  write("");
+  EXPECT_EQ(watch_->changed(), "");
+  write("mode: iptables\n");
+  EXPECT_EQ(changed(), path() + ": it was written");
 }
 
 TEST_F(FileWatchTest, AWriterThatWritesNothingChangesNothing) {
@@ -57,12 +70,34 @@ TEST_F(FileWatchTest, AFileThatIsReplacedByARenameHasChanged) {
   const std::string other = path() + ".new";
   std::ofstream(other) << "mode: iptables\n";
   std::filesystem::rename(other, path());
-  EXPECT_THAT(watch_->changed(), HasSubstr(path() + ": it was renamed"));
+  EXPECT_THAT(changed(), HasSubstr(path() + ": it was renamed"));
+}
+
+// The kernel says nothing of the old file then.
+TEST_F(FileWatchTest, AFileThatIsReplacedWhileItIsOpenOrHasAnotherNameHasChanged) {
+  std::filesystem::create_hard_link(path(), path() + ".kept");
+  std::ifstream reader(path());
+  const std::string other = path() + ".new";
+  std::ofstream(other) << "mode: iptables\n";
+  std::filesystem::rename(other, path());
+  EXPECT_THAT(changed(), HasSubstr(path() + ": it was renamed"));
+}
+
+TEST_F(FileWatchTest, APipeIsNotWatched) {
+  const std::string fifo = path() + ".fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  auto watch = FileWatch::start(fifo);
+  ASSERT_TRUE(watch);
+  std::fstream pipe(fifo);  // for both, so that nobody waits for the other
+  pipe << "mode: iptables\n" << std::flush;
+  pipe.close();
+  EXPECT_EQ(watch->changed(), "");
+  EXPECT_EQ(watch->changed(), "");
 }
 
 TEST_F(FileWatchTest, AFileThatIsRenamedHasChanged) {
   std::filesystem::rename(path(), path() + ".old");
-  EXPECT_THAT(watch_->changed(), HasSubstr("renamed"));
+  EXPECT_THAT(changed(), HasSubstr("renamed"));
 }
 
 // A ConfigMap: the path leads through links to a folder that goes when another took its place.
@@ -73,6 +108,7 @@ TEST_F(FileWatchTest, AFileBehindALinkHasChangedWhenItGoes) {
   auto watch = FileWatch::start(folder_ / "data" / "sluiced.yaml");
   ASSERT_TRUE(watch);
   std::filesystem::remove_all(folder_ / "old");
+  EXPECT_EQ(watch->changed(), "");
   EXPECT_NE(watch->changed(), "");
 }
 
