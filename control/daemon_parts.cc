@@ -92,11 +92,13 @@ core::Result<void> wait_for_end(const publish::Publisher& publisher,
       spdlog::info("sluiced: signal {}, ending", signal);
       return {};
     }
-    if (std::string reason = failed(); !reason.empty()) {
-      return tl::make_unexpected(core::Error{std::move(reason)});
+    std::string reason = failed();
+    if (const auto health = publisher.health(); reason.empty() && !health.ok && health.fatal) {
+      reason = health.reason;
     }
-    if (const auto health = publisher.health(); !health.ok && health.fatal) {
-      return tl::make_unexpected(core::Error{health.reason});
+    if (!reason.empty()) {
+      end_taken = true;  // a restore that runs does not hold up the end
+      return tl::make_unexpected(core::Error{std::move(reason)});
     }
   }
 }

@@ -203,9 +203,20 @@ core::Result<void> clean_up_iptables() {
   return kni::clean_up_iptables(*runner);
 }
 
+core::Result<void> clean_up_nftables() {
+  auto nftables = make_nftables({});
+  if (!nftables) {
+    return tl::make_unexpected(nftables.error());
+  }
+  return (*nftables)->cleanup();
+}
+
 /// The chains KUBE-* are left alone where a kube-proxy writes them.
 core::Result<void> clean_up_all() {
-  core::Result<void> tables = remove_nftables_tables({kni::nft::kTable});
+  core::Result<void> tables;
+  if (kni::nft::is_in_kernel()) {
+    tables = clean_up_nftables();
+  }
   core::Result<void> chains = refuse_running("--cleanup: chains KUBE-* are left to");
   if (chains) {
     chains = clean_up_iptables();
@@ -222,11 +233,7 @@ core::Result<void> clean_up_kernel(std::optional<conf::Mode> mode) {
   if (*mode == conf::Mode::kIptables) {
     return clean_up_iptables();
   }
-  auto nftables = make_nftables({});
-  if (!nftables) {
-    return tl::make_unexpected(nftables.error());
-  }
-  return (*nftables)->cleanup();
+  return clean_up_nftables();
 }
 
 }  // namespace sluice::daemon

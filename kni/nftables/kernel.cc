@@ -380,6 +380,16 @@ core::Result<std::unique_ptr<Kernel>> open_kernel() {
       std::make_unique<NetlinkKernel>(std::move(*socket), std::move(*listener)));
 }
 
+bool is_in_kernel() {
+  auto socket = Socket::open();
+  if (!socket) {
+    return true;
+  }
+  const int rc =
+      socket->request(NFT_MSG_GETGEN, AF_UNSPEC, 0, {}, [](std::uint8_t, const Attributes&) {});
+  return rc != EINVAL && rc != EOPNOTSUPP;
+}
+
 std::string describe(const CommitResult& result) {
   return "nftables: " + result.object + ": " + meaning(result.error);
 }

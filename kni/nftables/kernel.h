@@ -70,6 +70,8 @@ class Kernel {
 /// By netlink, in the network namespace of the calling thread.
 /// Errors: no right, or a kernel without nftables.
 [[nodiscard]] core::Result<std::unique_ptr<Kernel>> open_kernel();
+/// False: this kernel surely has no nftables. True also where nobody may ask. Thread: any.
+[[nodiscard]] bool is_in_kernel();
 
 /// A failed transaction as one line that says what to do.
 [[nodiscard]] std::string describe(const CommitResult& result);
