@@ -45,12 +45,13 @@ concept PacketIo = requires(T io, Packet* out, const Packet& packet, Packet& gro
   /// Queues one frame for transmission by `port`; ownership passes. Buffered until flush().
   { io.transmit(port, packet) }
   noexcept;
-  /// Sends what is queued. @return frames the ports did not take (freed here, counted tx_dropped).
+  /// Sends what is queued, and frees what was dropped. @return frames the ports did not take (freed here, counted tx_dropped).
   { io.flush() }
   noexcept->std::same_as<std::size_t>;
   /// Hands a frame to the host by the tap of packet.port. @return false: ring full, still owned.
   { io.to_host(packet) }
   noexcept->std::same_as<bool>;
+  /// Ownership passes; it may be freed as late as in flush().
   { io.drop(packet) }
   noexcept;
   /// A new empty frame with headroom for tunnels. @return false: pool empty.

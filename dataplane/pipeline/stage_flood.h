@@ -8,10 +8,12 @@
 //
 //   overload  new_flow_budget flows are opened in a poll. Other packets that would open one are
 //             dropped when their lookup has found nothing.
-//   flood     One a poll. Other SYNs to Services (of SCTP: INIT) are dropped at the door, before
-//             anything is hashed, looked up or decided. Among them are those of known flows: one
-//             repeated by a client that heard nothing, one for a connection that is over. UDP has
-//             no such sign, its datagrams are looked up.
+//   flood     One a poll. Other SYNs (of SCTP: INIT) to Services that take anybody are dropped at
+//             the door, before anything is hashed, looked up or decided. Among them are those of
+//             known flows: one repeated by a client that heard nothing, one for a connection that
+//             is over. UDP has no such sign, its datagrams are looked up. Where rules refuse some
+//             clients, or all (no endpoints), they have to be asked: a SYN that opens nothing may
+//             not have the place of one that does.
 //
 // A burst that is not full is served whole, so that what time is left goes to new flows. Nothing is
 // dropped that is for the host or for another worker, or that opens no flow.
@@ -19,6 +21,12 @@
 #include "dataplane/pipeline/worker.h"
 
 namespace sluice::pipeline {
+
+/// A reset beside it is nobody's opening.
+[[nodiscard]] constexpr bool is_opening(std::uint8_t tcp_flags) noexcept {
+  constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck | core::kTcpRst;
+  return (tcp_flags & kOpening) == core::kTcpSyn;
+}
 
 /// The flows of this poll, planned ones of both families included, are as many as overload allows.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
@@ -30,54 +38,60 @@ bool Worker<Io, I4, I6, C>::is_over_budget() const noexcept {
 /// As the loop over parse_and_sort(), without the SYNs that end here.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 [[gnu::noinline]] void Worker<Io, I4, I6, C>::parse_at_door(BatchSizes& sizes) noexcept {
-  bool let_in = false;  // one of a burst
-  const auto stays = [&]<class F>(std::uint32_t i) {
-    const core::ParsedFrame& f = batch_.parsed[i];
-    constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck;
-    if ((f.tcp_flags & kOpening) != core::kTcpSyn || !opens_here<F>(i)) {
-      return true;
-    }
-    if (!let_in) {
-      let_in = true;
-      return true;
-    }
-    drop(batch_.packets[i], Counter::kConnNewFlowBudget);
-    return false;
-  };
+  bool let_in = false;
   for (std::uint32_t i = 0; i < batch_.size; ++i) {
     if (!parse(i)) [[unlikely]] {
       batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);
+    } else if (ends_at_door(i, let_in)) {
+      continue;
     } else if (const core::ParsedFrame& f = batch_.parsed[i]; f.kind == core::FrameKind::kFlow4) {
-      if (stays.template operator()<core::Ipv4>(i)) {
-        add_flow<core::Ipv4>(i, conns4_.hash_ahead(f.key4), sizes);
-      }
-    } else if (stays.template operator()<core::Ipv6>(i)) {
+      add_flow<core::Ipv4>(i, conns4_.hash_ahead(f.key4), sizes);
+    } else {
       add_flow<core::Ipv6>(i, conns6_.hash_ahead(f.key6), sizes);
     }
   }
 }
 
-/// What the packet opens, if it opens a flow, is a flow of this worker to a Service.
+/// A parsed flow packet that is dropped for a flood. @param let_in  one of this burst has been.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+[[gnu::always_inline]] inline bool Worker<Io, I4, I6, C>::ends_at_door(std::uint32_t i,
+                                                                       bool& let_in) noexcept {
+  const core::ParsedFrame& f = batch_.parsed[i];
+  if (!is_opening(f.tcp_flags)) {
+    return false;
+  }
+  const bool opens =
+      f.kind == core::FrameKind::kFlow4 ? opens_here<core::Ipv4>(i) : opens_here<core::Ipv6>(i);
+  if (!opens || !let_in) {
+    let_in = let_in || opens;
+    return false;
+  }
+  drop(batch_.packets[i], Counter::kConnNewFlowBudget);
+  return true;
+}
+
+/// What the packet opens, if it opens a flow, is a flow of this worker to a Service that takes it.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 [[gnu::always_inline]] inline bool Worker<Io, I4, I6, C>::opens_here(std::uint32_t i) noexcept {
   const typename F::Key& key = key_of<F>(i);
   const ServiceAddresses::Word word = ServiceAddresses::word_of(key);
-  if (!service_addresses_.has(word) && !find_service<F>(key, word)) {
+  if (!service_addresses_.has(word) && !find_service<F>(i, word)) {
     return false;
   }
   return batch_.stages[i] >= Stage::kOwner ||
          links_.owners.of_client(core::IpAddress(key.src), key.sport) == config_.index;
 }
 
-/// Asks the table. @return true: the key's destination leads to a Service.
+/// Asks the table. @return true: the packet's destination leads to a Service that takes anybody.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
-[[gnu::noinline]] bool Worker<Io, I4, I6, C>::find_service(const typename F::Key& key,
+[[gnu::noinline]] bool Worker<Io, I4, I6, C>::find_service(std::uint32_t i,
                                                            ServiceAddresses::Word word) noexcept {
-  const L4Address to{core::IpAddress(key.dst), key.dport.host(),
-                     static_cast<core::Protocol>(key.proto)};
-  if (!exact_frontend(*tables_->table, to) && !is_node_port(*tables_->table, to)) {
+  const core::FlowTuple tuple = tuple_of(key_of<F>(i));
+  const core::Decision decision = core::decide(*tables_->table, flow_of(i, tuple));
+  if (decision.verdict != core::FlowVerdict::kForward ||
+      !decision.service->allowed_sources.empty()) {
     return false;
   }
   service_addresses_.keep(word);
@@ -91,8 +105,7 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 [[gnu::noinline]] bool Worker<Io, I4, I6, C>::drops_early(std::uint32_t i) noexcept {
   const core::ParsedFrame& f = batch_.parsed[i];
-  constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck;
-  const bool opens = (f.tcp_flags & kOpening) == core::kTcpSyn ||
+  const bool opens = is_opening(f.tcp_flags) ||
                      (f.protocol == core::kIpProtoUdp && f.l4_offset != 0);
   const Stage stage = batch_.stages[i];
   const bool asked = stage == Stage::kKnown || stage == Stage::kHome || stage == Stage::kPicked;

@@ -70,8 +70,11 @@ void Worker<Io, I4, I6, C>::forward_icmp_error(std::uint32_t i, const core::Quot
                                                core::EntryIndex at, core::Direction d) noexcept {
   const Packet& p = batch_.packets[i];
   const core::ParsedFrame& f = batch_.parsed[i];
-  const auto& entry = conns<F>().entry(at);
+  auto& entry = conns<F>().entry(at);
   if (!core::sees_replies(entry.mode)) {
+    if (!is_current(entry)) {
+      (void)judge_destination<F>(at, d);  // its next hop may have gone to another address
+    }
     counters_.add(Counter::kIcmpUntouched);
     forward_untouched<F>(i, at);
     return;

@@ -61,9 +61,13 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 [[gnu::noinline]] void Worker<Io, I4, I6, C>::parse_and_steer(BatchSizes& sizes) noexcept {
   std::array<std::uint8_t, kBurst> flows;
   std::uint32_t n = 0;
+  bool let_in = false;
   for (std::uint32_t i = 0; i < batch_.size; ++i) {
     if (!parse(i)) [[unlikely]] {
       batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);
+      continue;
+    }
+    if (batch_.at_door && ends_at_door(i, let_in)) {  // stage_flood.h
       continue;
     }
     const core::ParsedFrame& f = batch_.parsed[i];

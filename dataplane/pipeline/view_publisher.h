@@ -91,8 +91,8 @@ class ViewPublisher {
   const ConnectionCounts& counts_;
   TablesCell cell_;
   WorkerTables next_;
-  /// By the table that is being taken over: gone, another one of that address, or of UDP and no
-  /// longer serving.
+  /// Of UDP, by the table that is being taken over: gone, another one of that address, or no longer
+  /// serving.
   std::vector<std::pair<core::ServiceSlot, core::EndpointId>> left_;
   std::vector<L4Address> new_backends_;  ///< in the same table
   L4AddressSetBuilder backends_;

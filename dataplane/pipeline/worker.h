@@ -215,11 +215,11 @@ class Worker {
   // stage_flood.h: too much to serve
   [[nodiscard]] bool is_over_budget() const noexcept;
   void parse_at_door(BatchSizes& sizes) noexcept;
+  [[nodiscard]] bool ends_at_door(std::uint32_t i, bool& let_in) noexcept;
   template <class F>
   [[nodiscard]] bool opens_here(std::uint32_t i) noexcept;
   template <class F>
-  [[nodiscard]] bool find_service(const typename F::Key& key,
-                                  ServiceAddresses::Word word) noexcept;
+  [[nodiscard]] bool find_service(std::uint32_t i, ServiceAddresses::Word word) noexcept;
   template <class F>
   bool drops_early(std::uint32_t i) noexcept;
 

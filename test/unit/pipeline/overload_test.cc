@@ -182,6 +182,24 @@ TEST_F(LongFloodTest, TheHostGetsItsOwn) {
   EXPECT_EQ(group_.take_to_host().size(), 20u);
 }
 
+TEST_F(LongFloodTest, SynsThatRulesRefuseTakeNobodysPlace) {
+  tables_.services["inner"] = {.vip = "203.0.113.20",
+                               .endpoints = {"10.244.1.21:9090"},
+                               .sources = {"192.168.0.0/16"}};
+  tables_.services["empty"] = {.vip = "203.0.113.21", .endpoints = {}};
+  apply();
+  for (const char* refused : {"203.0.113.20", "203.0.113.21"}) {
+    for (int n = 0; n < 5; ++n) {
+      const std::uint64_t opened = count(Counter::kConnCreated);
+      const std::uint64_t dropped = count(Counter::kConnNewFlowBudget);
+      inject_to(refused, 80, kFull - 1);
+      burst(1);
+      EXPECT_EQ(count(Counter::kConnCreated) - opened, 1u) << refused;
+      EXPECT_EQ(count(Counter::kConnNewFlowBudget) - dropped, 0u) << refused;
+    }
+  }
+}
+
 TEST_F(LongFloodTest, SynsToNodePortsBelongToIt) {
   tables_.node.v4.node_ports.addresses = {*core::parse_address("192.0.2.11")};
   apply();
@@ -217,18 +235,24 @@ TEST_F(LongFloodTest, IsForgottenWhenNoOverloadCameForAWhile) {
   }
 }
 
-SteppedGroupConfig last_of_two() {
+SteppedGroupConfig two(std::uint32_t steering_window, pipeline::OwnerTwist twist) {
   SteppedGroupConfig config = soon_a_flood();
   config.workers = 2;
-  config.owner_twist = pipeline::OwnerTwist::kLast;
+  config.owner_twist = twist;
+  config.steering_window = steering_window;
   return config;
 }
-class ForeignFloodTest : public PipelineTest {
- protected:
-  ForeignFloodTest() : PipelineTest(last_of_two()) {}
-};
+constexpr std::uint32_t kNeverAsked = 1'000'000;
+constexpr std::uint32_t kSoonAsked = 1;
 
-TEST_F(ForeignFloodTest, WhoIsFloodedDropsNoNewFlowOfAnotherWorker) {
+/// Whether or not flows of others are remembered (steering_cache.h).
+class ForeignFloodTest : public PipelineTest, public testing::WithParamInterface<std::uint32_t> {
+ protected:
+  ForeignFloodTest() : PipelineTest(two(GetParam(), pipeline::OwnerTwist::kLast)) {}
+};
+INSTANTIATE_TEST_SUITE_P(Steering, ForeignFloodTest, testing::Values(kNeverAsked, kSoonAsked));
+
+TEST_P(ForeignFloodTest, WhoIsFloodedDropsNoNewFlowOfAnotherWorker) {
   establish(40000);
   const std::uint64_t before = group_.count(1, Counter::kConnCreated);
   std::uint16_t sport = 1000;
@@ -241,6 +265,30 @@ TEST_F(ForeignFloodTest, WhoIsFloodedDropsNoNewFlowOfAnotherWorker) {
   }
   EXPECT_EQ(group_.count(0, Counter::kConnNewFlowBudget), 0u);
   EXPECT_EQ(group_.count(1, Counter::kConnCreated) - before, 3u * kOverload * kFull);
+}
+
+class SharedFloodTest : public PipelineTest {
+ protected:
+  SharedFloodTest() : PipelineTest(two(kSoonAsked, pipeline::OwnerTwist::kNone)) {}
+};
+
+TEST_F(SharedFloodTest, IsDroppedAtTheDoorWhereFlowsOfOthersAreRememberedToo) {
+  std::uint16_t sport = 1000;
+  std::uint64_t misses = 0;
+  for (int burst = 0; burst < 3 * kOverload; ++burst) {
+    misses = group_.count(0, Counter::kConnMisses);
+    for (int n = 0; n < kFull; ++n) {
+      group_.inject(0, tcp4(kClient2, kVip, sport++, 80, kSyn));
+    }
+    group_.step(0);
+    misses = group_.count(0, Counter::kConnMisses) - misses;
+    group_.step(1);
+  }
+  const std::uint64_t own = group_.count(0, Counter::kConnNewFlowBudget);
+  EXPECT_GT(own, 0u);
+  EXPECT_GT(group_.count(1, Counter::kConnCreated), 3u * kOverload) << "the other has its own";
+  // What was looked up in the last burst is the other's, and one SYN of ours.
+  EXPECT_LT(misses, kFull * 3 / 4);
 }
 
 SteppedGroupConfig small_table() {
