@@ -72,12 +72,14 @@ class CoreLoop {
     if constexpr (kUpTo == UpTo::kLookup) {
       return static_cast<std::uint32_t>(std::popcount(found));
     }
+    std::uint32_t done = 0;
     for (std::uint64_t left = found; left != 0; left &= left - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
       const auto index = hits_[i].entry();
       if (!store_.table.has_key(hits_[i], *pointers_[i])) {
         continue;  // of 65,536 keys one begins like another of its bucket
       }
+      ++done;
       store_.table.on_packet(index, hits_[i].direction(), parsed_[i].tcp_flags, kNow);
       if constexpr (kUpTo == UpTo::kRewrite) {
         core::translate(packets[i].data, parsed_[i],
@@ -85,7 +87,7 @@ class CoreLoop {
                                                     hits_[i].direction()));
       }
     }
-    return static_cast<std::uint32_t>(std::popcount(found));
+    return done;
   }
 
  private:

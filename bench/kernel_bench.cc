@@ -134,7 +134,7 @@ std::optional<Time> step(const char* name, Limit& limit, Body body) {
   if (!limit.passed()) {
     end_program(failure);
   }
-  std::printf("  %s not in %u s (cpu %.1f)", name, limit.seconds(), time.cpu);
+  std::printf("  %s not in %u s (cpu %.1f; %s)", name, limit.seconds(), time.cpu, failure.c_str());
   return std::nullopt;
 }
 

@@ -45,7 +45,8 @@ concept PacketIo = requires(T io, Packet* out, const Packet& packet, Packet& gro
   /// Queues one frame for transmission by `port`; ownership passes. Buffered until flush().
   { io.transmit(port, packet) }
   noexcept;
-  /// Sends what is queued, and frees what was dropped. @return frames the ports did not take (freed here, counted tx_dropped).
+  /// Sends what is queued, and frees what was dropped. @return frames the ports did not take (freed
+  /// here, counted tx_dropped).
   { io.flush() }
   noexcept->std::same_as<std::size_t>;
   /// Hands a frame to the host by the tap of packet.port. @return false: ring full, still owned.
