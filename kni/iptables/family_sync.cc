@@ -164,6 +164,10 @@ void FamilySync::let_loopback_be_routed(const ForwardingTable& table) const {
   if (!has_localhost_node_ports(table.node(), programs_.family, render_)) {
     return;
   }
+  // Whoever started us may have set it, and left us without the right to.
+  if (int present = 0; std::ifstream(options_.route_localnet) >> present && present == 1) {
+    return;
+  }
   std::ofstream out(options_.route_localnet);
   if (!(out << 1 << std::flush) && options_.warn) {
     options_.warn(options_.route_localnet +

@@ -305,6 +305,21 @@ TEST_F(IptablesSinkTest, LoopbackIsRoutedOnlyBehindTheRuleThatMakesItSafe) {
   std::remove(setting.c_str());
 }
 
+// Nothing is written, and nobody warned, where the right to write is missing and not needed.
+TEST_F(IptablesSinkTest, LoopbackThatIsRoutedAlreadyIsLeftAsItIs) {
+  const std::string setting = testing::TempDir() + "sluice-routed-" + std::to_string(getpid());
+  std::ofstream(setting) << "1 by another";
+  options_.route_localnet = setting;
+  source_.config.node_port_addresses = {"0.0.0.0/0"};
+  open();
+  ASSERT_TRUE(sink_->apply(source_.make()));
+  std::string text;
+  std::getline(std::ifstream(setting), text);
+  EXPECT_EQ(text, "1 by another");
+  EXPECT_THAT(warnings_, Not(Contains(HasSubstr(setting))));
+  std::remove(setting.c_str());
+}
+
 /// More endpoints than a small cluster has.
 model::EndpointSlice many(std::size_t count) {
   std::vector<std::string> addresses;
