@@ -10,9 +10,8 @@
 namespace sluice::pipeline {
 
 /// Destinations that lead to a Service that takes anybody, under the present table, as they were
-/// found. A flood goes to
-/// few of them, and asking the table takes as long as all else that is done with a frame of it. One
-/// place each of 4,096: the last one stays. Thread: the worker's.
+/// found. A flood goes to few of them, and asking the table takes as long as all else that is done
+/// with a frame of it. One place each of 4,096: the last one stays. Thread: the worker's.
 class ServiceAddresses {
  public:
   using Word = std::uint64_t;  ///< names a destination; never 0

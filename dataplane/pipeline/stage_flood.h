@@ -22,12 +22,6 @@
 
 namespace sluice::pipeline {
 
-/// A reset beside it is nobody's opening.
-[[nodiscard]] constexpr bool is_opening(std::uint8_t tcp_flags) noexcept {
-  constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck | core::kTcpRst;
-  return (tcp_flags & kOpening) == core::kTcpSyn;
-}
-
 /// The flows of this poll, planned ones of both families included, are as many as overload allows.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 bool Worker<Io, I4, I6, C>::is_over_budget() const noexcept {
@@ -42,12 +36,8 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
   for (std::uint32_t i = 0; i < batch_.size; ++i) {
     if (!parse(i)) [[unlikely]] {
       batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);
-    } else if (ends_at_door(i, let_in)) {
-      continue;
-    } else if (const core::ParsedFrame& f = batch_.parsed[i]; f.kind == core::FrameKind::kFlow4) {
-      add_flow<core::Ipv4>(i, conns4_.hash_ahead(f.key4), sizes);
-    } else {
-      add_flow<core::Ipv6>(i, conns6_.hash_ahead(f.key6), sizes);
+    } else if (!ends_at_door(i, let_in)) {
+      hash_and_sort(i, sizes);
     }
   }
 }
@@ -57,7 +47,7 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 [[gnu::always_inline]] inline bool Worker<Io, I4, I6, C>::ends_at_door(std::uint32_t i,
                                                                        bool& let_in) noexcept {
   const core::ParsedFrame& f = batch_.parsed[i];
-  if (!is_opening(f.tcp_flags)) {
+  if (!core::is_opening(f.tcp_flags)) {
     return false;
   }
   const bool opens =
@@ -90,8 +80,7 @@ template <class F>
                                                            ServiceAddresses::Word word) noexcept {
   const core::FlowTuple tuple = tuple_of(key_of<F>(i));
   const core::Decision decision = core::decide(*tables_->table, flow_of(i, tuple));
-  if (decision.verdict != core::FlowVerdict::kForward ||
-      !decision.service->allowed_sources.empty()) {
+  if (!core::takes_any_source(decision)) {
     return false;
   }
   service_addresses_.keep(word);
@@ -105,7 +94,7 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
 [[gnu::noinline]] bool Worker<Io, I4, I6, C>::drops_early(std::uint32_t i) noexcept {
   const core::ParsedFrame& f = batch_.parsed[i];
-  const bool opens = is_opening(f.tcp_flags) ||
+  const bool opens = core::is_opening(f.tcp_flags) ||
                      (f.protocol == core::kIpProtoUdp && f.l4_offset != 0);
   const Stage stage = batch_.stages[i];
   const bool asked = stage == Stage::kKnown || stage == Stage::kHome || stage == Stage::kPicked;

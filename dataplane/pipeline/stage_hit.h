@@ -29,8 +29,7 @@ auto Worker<Io, I4, I6, C>::judge(core::EntryIndex at, core::Direction d,
       return judgement;  // the epoch stays old until somebody has decided
     }
   }
-  constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck | core::kTcpRst;
-  const bool syn = d == core::Direction::kForward && (signal & kOpening) == core::kTcpSyn;
+  const bool syn = d == core::Direction::kForward && core::is_opening(signal);
   return syn && endpoint_of(entry) == nullptr ? Judgement::kDecideAnew : Judgement::kGoOn;
 }
 

@@ -180,9 +180,7 @@ void Worker<Io, I4, I6, C>::serve_request(std::uint32_t i, const core::FlowTuple
     return;
   }
   const bool later_fragment = f.l4_offset == 0;
-  constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck | core::kTcpRst;
-  const bool unknown =
-      f.protocol != core::kIpProtoUdp && (f.tcp_flags & kOpening) != core::kTcpSyn;
+  const bool unknown = f.protocol != core::kIpProtoUdp && !core::is_opening(f.tcp_flags);
   if (later_fragment || unknown) {
     if (settle<F>(i)) {
       return;

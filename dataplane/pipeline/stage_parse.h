@@ -50,7 +50,17 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
     std::uint32_t i, BatchSizes& sizes) noexcept {
   if (!parse(i)) [[unlikely]] {
     batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);
-  } else if (const core::ParsedFrame& f = batch_.parsed[i]; f.kind == core::FrameKind::kFlow4) {
+  } else {
+    hash_and_sort(i, sizes);
+  }
+}
+
+/// A flow that is parsed.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::hash_and_sort(
+    std::uint32_t i, BatchSizes& sizes) noexcept {
+  const core::ParsedFrame& f = batch_.parsed[i];
+  if (f.kind == core::FrameKind::kFlow4) {
     add_flow<core::Ipv4>(i, conns4_.hash_ahead(f.key4), sizes);
   } else {
     add_flow<core::Ipv6>(i, conns6_.hash_ahead(f.key6), sizes);

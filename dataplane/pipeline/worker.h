@@ -159,6 +159,7 @@ class Worker {
   // stage_parse.h
   void parse_batch() noexcept;
   void parse_and_sort(std::uint32_t i, BatchSizes& sizes) noexcept;
+  void hash_and_sort(std::uint32_t i, BatchSizes& sizes) noexcept;
   [[nodiscard]] bool parse(std::uint32_t i) noexcept;
   void sort_parsed(std::uint32_t i, std::uint32_t hash, BatchSizes& sizes) noexcept;
   template <class F>

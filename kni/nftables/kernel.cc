@@ -357,6 +357,14 @@ std::string meaning(int error) {
   }
 }
 
+/// Whether we may, and whether there is nftables at all. @return 0, or errno; EOPNOTSUPP: none.
+int ask_for_nftables(Socket& socket) {
+  const int rc =
+      socket.request(NFT_MSG_GETGEN, AF_UNSPEC, 0, {}, [](std::uint8_t, const Attributes&) {});
+  // EINVAL: there is nfnetlink, and nobody behind it who knows nftables.
+  return rc == EINVAL ? EOPNOTSUPP : rc;
+}
+
 }  // namespace
 
 core::Result<std::unique_ptr<Kernel>> open_kernel() {
@@ -364,12 +372,7 @@ core::Result<std::unique_ptr<Kernel>> open_kernel() {
   if (!socket) {
     return tl::make_unexpected(socket.error());
   }
-  // Whether we may, and whether there is nftables at all.
-  const int rc =
-      socket->request(NFT_MSG_GETGEN, AF_UNSPEC, 0, {}, [](std::uint8_t, const Attributes&) {});
-  if (rc != 0) {
-    // EINVAL: there is nfnetlink, and nobody behind it who knows nftables.
-    const int error = rc == EINVAL ? EOPNOTSUPP : rc;
+  if (const int error = ask_for_nftables(*socket); error != 0) {
     return tl::make_unexpected(core::Error{describe({error, "asking for the generation"})});
   }
   auto listener = Socket::open_listener(socket->port());
@@ -385,9 +388,7 @@ bool is_in_kernel() {
   if (!socket) {
     return true;
   }
-  const int rc =
-      socket->request(NFT_MSG_GETGEN, AF_UNSPEC, 0, {}, [](std::uint8_t, const Attributes&) {});
-  return rc != EINVAL && rc != EOPNOTSUPP;
+  return ask_for_nftables(*socket) != EOPNOTSUPP;
 }
 
 std::string describe(const CommitResult& result) {

@@ -109,13 +109,17 @@ struct ConnTimeouts {
   return in_states(state, kSteadyStates) && (signal & (kTcpFin | kTcpSyn | kTcpRst)) == 0;
 }
 
+/// A packet that asks for a connection: SYN or INIT, and no reset beside it.
+[[nodiscard]] constexpr bool is_opening(std::uint8_t signal) noexcept {
+  return (signal & (kTcpSyn | kTcpAck | kTcpRst)) == kTcpSyn;
+}
+
 /// A new connection may take over this one's key: a SYN (INIT) from the client that meets one that
 /// is over. The caller removes the entry, schedules anew and forwards that same packet (F4, F19).
 [[nodiscard]] constexpr bool reusable_by(ConnState state, std::uint8_t signal,
                                          bool replies_seen) noexcept {
-  const bool opens = (signal & (kTcpSyn | kTcpAck | kTcpRst)) == kTcpSyn;
   const std::uint32_t over = replies_seen ? kFinishedStates : kClosingStates;
-  return opens && in_states(state, over);
+  return is_opening(signal) && in_states(state, over);
 }
 
 }  // namespace sluice::core

@@ -79,6 +79,11 @@ struct Decision {
   return decision.verdict != FlowVerdict::kPass && from_wire;
 }
 
+/// The flow is forwarded, and its Service has no source ranges that could refuse another client.
+[[nodiscard]] inline bool takes_any_source(const Decision& decision) noexcept {
+  return decision.verdict == FlowVerdict::kForward && decision.service->allowed_sources.empty();
+}
+
 /// The mode the Service asks for if it counts for this flow: external frontends only; else kByRule.
 [[nodiscard]] inline ForwardingMode asked_mode(const Decision& decision) noexcept {
   return decision.service != nullptr && decision.frontend != FrontendKind::kClusterIp
