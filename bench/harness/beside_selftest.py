@@ -1,8 +1,12 @@
-"""Tests of what is measured beside something else: pushes, a flood."""
+"""Tests of what is measured beside something else: pushes, a flood, other devices in turn."""
 
+import contextlib
+import os
+import pathlib
+import subprocess
 import unittest
 
-from . import measure, pushing, targets
+from . import dut, measure, pushing, targets
 
 
 class FakePushed:
@@ -79,3 +83,74 @@ class Goodput(unittest.TestCase):
         self.assertEqual(found["device"], {"poll_total": 300, "rx_full_bursts": 300})
         self.assertIn("bursts full 100%",
                       targets._flood({"creation_millions": 0.2, **found})["proof"])
+
+
+class OneOfSeveral:
+    """A device and its generator: tells when it goes, and passes so many frames a turn."""
+
+    def __init__(self, name, rates, log):
+        self.name, self.rates, self.log = name, list(rates), log
+
+    @contextlib.contextmanager
+    def going(self):
+        self.log.append(self.name)
+        yield
+        self.log.append(f"-{self.name}")
+
+    @staticmethod
+    def counters():
+        return {}
+
+    def load(self, seconds, window):
+        if seconds == 0:
+            return None  # warm
+        rate = self.rates.pop(0)
+        return {"received": rate * 1e6 * seconds, "seconds": seconds, "idle": 0,
+                "latency_us": {"p50": 100}}
+
+
+class Turns(unittest.TestCase):
+    @staticmethod
+    def measured(**rates):
+        log = []
+        sides = {name: OneOfSeveral(name, found, log) for name, found in rates.items()}
+        return log, measure.in_turn({n: (s, s) for n, s in sides.items()}, 1, 3, warm=0)
+
+    @staticmethod
+    def rows(figures, pair="p"):
+        return [{"pair": pair, "throughput": figure} for figure in figures.values()]
+
+    def test_are_of_one_device_at_a_time_each_in_every_turn(self):
+        log, figures = self.measured(a=[1, 2, 3], b=[4, 5, 6])
+        self.assertEqual(log, ["a", "-a", "b", "-b"] * 3)
+        self.assertEqual([f["windows"] for f in figures.values()], [[1, 2, 3], [4, 5, 6]])
+
+    def test_are_compared_turn_by_turn(self):
+        _, figures = self.measured(a=[1, 2, 12], b=[2, 4, 4])  # medians: 2 of 4
+        ratio, turns = measure.ratio(*self.rows(figures))
+        self.assertEqual((ratio, turns), (0.5, [0.5, 0.5, 3]))
+        _, figures = self.measured(a=[1, 8, 1], b=[2, 16, 5])  # medians: 1 of 5
+        self.assertEqual(measure.ratio(*self.rows(figures))[0], 0.5)
+        self.assertEqual(measure.ratio(*self.rows(figures, pair=None)), (0.2, []))
+
+    def test_go_on_without_a_device_that_passes_nothing(self):
+        log, figures = self.measured(a=[1, 0], b=[4, 5, 6])
+        self.assertIsInstance(figures["a"], RuntimeError)
+        self.assertEqual(figures["b"]["windows"], [4, 5, 6])
+        self.assertEqual(log.count("a"), 2)
+
+    def test_leave_a_device_no_cpu_that_is_held(self):
+        def state():
+            stat = pathlib.Path(f"/proc/{device.process.pid}/stat").read_text()
+            return stat.rsplit(") ", 1)[1][0]
+        device = dut.Dut(None, pathlib.Path(), 0)
+        # SIGCONT works at once, a stop when the process is scheduled.
+        with subprocess.Popen(["sleep", "60"]) as device.process:
+            with device.held():
+                os.waitid(os.P_PID, device.process.pid, os.WSTOPPED)
+                self.assertEqual(state(), "T")
+                with device.going():
+                    self.assertNotEqual(state(), "T")
+                os.waitid(os.P_PID, device.process.pid, os.WSTOPPED)
+            self.assertNotEqual(state(), "T")
+            device.process.kill()

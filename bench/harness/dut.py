@@ -150,6 +150,24 @@ class Dut:
         for space in {self.space, self.generator_space} - {None}:
             space.close()
 
+    @contextlib.contextmanager
+    def held(self):
+        """It takes no CPU, which another one is to have; see going()."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield self
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def going(self):
+        """Of one that is held."""
+        self.process.send_signal(signal.SIGCONT)
+        try:
+            yield self
+        finally:
+            self.process.send_signal(signal.SIGSTOP)
+
     def spawn(self, command, stdin=subprocess.DEVNULL):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.space.command(*command), stdin=stdin, stdout=log,

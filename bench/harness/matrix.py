@@ -14,7 +14,7 @@ VHOST = (("", "sluiced"), ("-macswap", "testpmd-macswap"), ("-io", "testpmd-io")
 
 def row(name, dut="sluiced", link="memif", measures=("throughput",), pair=None,
         generator="embedded", **factors):
-    """pair: rows of one pair are measured twice in turn, because a machine's speed drifts."""
+    """pair: the windows of the rows of one pair lie in turn, because a machine's speed drifts."""
     return {"name": name, "dut": dut, "link": link, "measures": list(measures), "pair": pair,
             "generator": generator, "point": {**BASE, **factors}}
 
@@ -59,9 +59,9 @@ def quick():
     """Base point, targets and peers; a peer stands beside what it is compared with."""
     return [
         *pair(64_000, measures=("throughput", "search", "latency", "profile")),
-        row("io", "testpmd-io"),
+        row("io", "testpmd-io", pair="base"),
         *pair(1_000_000, measures=PROFILED),
-        *[{**each, "pair": None} for each in pair(64_000, "memif-zero-copy")],
+        *pair(64_000, "memif-zero-copy"),
         row("flood", fresh=0.5, measures=("throughput", "flood")),
         row("pushes", pushed=True, scheduler="random", measures=("throughput", "search", "pushes")),
         row("ipv6", family=6),

@@ -29,13 +29,15 @@ def disturbed(results):
             "held": [r.get("held") for r in results]}
 
 
-def merge(one, two):
-    """The figure of both their windows."""
-    limit = {key: (one["limit"][key] + two["limit"][key]) / 2 for key in one["limit"]
-             if key in two["limit"]}
-    limit["device"] = bool(one["limit"]["device"] and two["limit"]["device"])
-    host = {key: one["host"][key] + two["host"][key] for key in one["host"]}
-    return {**spread(one["windows"] + two["windows"]), "limit": limit, "host": host}
+def ratio(ours, peer):
+    """(ratio of two rows, the turns' own ratios or []). What lay in turn is compared turn by turn:
+    a machine that does twice as much in one minute as in the next one moves both sides of a
+    turn."""
+    if ours["pair"] and ours["pair"] == peer["pair"]:
+        turns = [one / other for one, other in zip(ours["throughput"]["windows"],
+                                                   peer["throughput"]["windows"])]
+        return statistics.median(turns), turns
+    return ours["throughput"]["median"] / peer["throughput"]["median"], []
 
 
 def limit_of(before, after, result, window):
@@ -54,23 +56,48 @@ def limit_of(before, after, result, window):
     return proof
 
 
-def throughput(dut, generator, seconds, windows, window=WINDOW, **shares):
-    """Closed loop: the most the device does with frames always waiting for it. In Mpps."""
-    generator.load(seconds / 4, window=window, **shares)  # warm
-    rates, proofs, results = [], [], []
-    for _ in range(windows):
-        before = dut.counters()
-        result = generator.load(seconds, window=window, **shares)
-        if not result["received"]:
-            raise RuntimeError(f"nothing came back: {result}")
-        rates.append(result["received"] / result["seconds"] / 1e6)
-        proofs.append(limit_of(before, dut.counters(), result, window))
-        results.append(result)
-    figure = {**spread(rates), "host": disturbed(results)}
+def _saturated(dut, generator, seconds, window, shares):
+    """One window of a closed loop: (result, what shows whose limit it was)."""
+    before = dut.counters()
+    result = generator.load(seconds, window=window, **shares)
+    if not result["received"]:
+        raise RuntimeError(f"nothing came back: {result}")
+    return result, limit_of(before, dut.counters(), result, window)
+
+
+def _figure(seen):
+    """Of windows of _saturated(), in Mpps."""
+    results, proofs = zip(*seen)
+    figure = {**spread([r["received"] / r["seconds"] / 1e6 for r in results]),
+              "host": disturbed(results)}
     keys = set.intersection(*[set(p) for p in proofs])
     figure["limit"] = {key: statistics.median(p[key] for p in proofs) for key in keys}
     figure["limit"]["device"] = bool(figure["limit"]["device"])
     return figure
+
+
+def throughput(dut, generator, seconds, windows, window=WINDOW, **shares):
+    """Closed loop: the most the device does with frames always waiting for it. In Mpps."""
+    generator.load(seconds / 4, window=window, **shares)  # warm
+    return _figure([_saturated(dut, generator, seconds, window, shares) for _ in range(windows)])
+
+
+def in_turn(sides, seconds, turns, warm, window=WINDOW):
+    """The same of several devices, a window of each in every turn; all but one are held meanwhile.
+    sides: {name: (device, generator)}. warm: seconds before each window, because the caches are
+    another's then. Returns {name: figure, or the exception that ended it}."""
+    seen, ended = {name: [] for name in sides}, {}
+    for _ in range(turns):
+        for name, (device, generator) in sides.items():
+            if name in ended:
+                continue
+            try:
+                with device.going():
+                    generator.load(warm, window=window)
+                    seen[name].append(_saturated(device, generator, seconds, window, {}))
+            except Exception as error:  # the others go on
+                ended[name] = error
+    return {name: ended.get(name) or _figure(seen[name]) for name in sides}
 
 
 def loss_of(result, fresh=False):

@@ -82,8 +82,7 @@ def ratios(rows):
                     peer["generator"] == row["generator"] and \
                     peer["link"].split("-af")[0] == row["link"].split("-af")[0] and \
                     all(peer["point"][key] == row["point"][key] for key in same):
-                found.append((row["name"], peer["name"], row["throughput"]["median"] /
-                              peer["throughput"]["median"]))
+                found.append((row["name"], peer["name"], measure.ratio(row, peer)[0]))
     return found
 
 
@@ -195,8 +194,8 @@ def markdown(result, old, pictures):
             f"{m['load_before']:.1f}; isolated CPUs: {m['isolated'] or 'none'}.\n\n"
             "Frames that came back, in million a second: median of "
             f"{result['settings']['windows']} windows of {result['settings']['seconds']} s "
-            "(twice as many for rows of a pair; in --full 5 of 0.5 s for rows without one) and "
-            "half their range. Compare ratios; absolute figures hold for this machine and "
+            "(four times as many, of half as long, for rows of a pair; in --full 5 of 0.5 s for "
+            "rows without one) and half their range. Compare ratios; absolute figures hold for this machine and "
             "hour.\n\n")
     text += "## Ratio to the peers\n\n" + _table(
         ["row", "peer", "ratio"], [(a, b, f"{r:.2f}") for a, b, r in ratios(result["rows"])])

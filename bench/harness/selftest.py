@@ -8,7 +8,7 @@ from unittest import mock
 
 from . import (cluster, dut, in_process, machine, matrix, measure, profile, report, session,
                stateful, targets)
-from .beside_selftest import Goodput, Pushes  # noqa: F401  (their tests are of this run)
+from .beside_selftest import Goodput, Pushes, Turns  # noqa: F401  (their tests are of this run)
 from .kube_proxy_selftest import KubeProxy  # noqa: F401  (its tests are of this run)
 
 

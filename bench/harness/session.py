@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import itertools
 import json
 import os
 import pathlib
@@ -16,9 +17,14 @@ TRIAL = 0.1         # seconds of a trial of a search
 FLOW_TIMEOUT = 1.2  # after which a first packet without another is forgotten (dut.py), and a little
 # seconds and number of the windows of a figure
 WINDOWS = {"quick": (0.3, 5), "full": (0.8, 7), "smoke": (0.3, 1)}
+WARM_RATE = 5e6  # frames a second in which a pair's device surely has all flows visited once
 MATRIX_WINDOWS = (0.5, 5)  # of rows of --full without a pair
 # Seconds after which no row begins: a slow machine still has its report in bounded time.
 ROWS_END = {"quick": 240, "full": 1500, "smoke": 60}
+
+
+def _text(error):
+    return f"{type(error).__name__}: {str(error).strip()}"
 
 
 class Session:
@@ -35,6 +41,7 @@ class Session:
         self.rows_end = time.monotonic() + ROWS_END[chosen.kind]
         self.rows = []
         self.ndr = {}  # no-drop rates by row
+        self.took = {}  # seconds by row or pair
 
     def say(self, text):
         print(text, flush=True)
@@ -104,25 +111,71 @@ class Session:
         if reason:
             row["not_measured"] = reason
             return
-        pollers = 1 + row["point"]["workers"]
-        row["oversubscribed"] = pollers > len(machine.cpus())
+        try:
+            with self.standing(row) as (device, generator):
+                self._all(row, device, generator)
+        except Exception as error:  # whatever it is: the other rows have taken half an hour
+            row["failed"] = _text(error)
+
+    @contextlib.contextmanager
+    def standing(self, row):
+        """Device and generator of a row, all flows opened."""
+        row["oversubscribed"] = 1 + row["point"]["workers"] > len(machine.cpus())
         folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-bench-"))
         before = machine.steal_ticks()
-        self.pages.refill()
         try:
             with self.make_dut(row, folder) as device:
                 row["device"] = device.name
                 with device.join(lambda: self.make_generator(device, row, folder)) as generator:
                     row["generator"] = generator.name
                     row["opened"] = generator.opened
-                    for what in row["measures"]:
-                        getattr(self, "_" + what)(row, device, generator)
-        except Exception as error:  # whatever it is: the other rows have taken half an hour
-            row["failed"] = f"{type(error).__name__}: {str(error).strip()}"
+                    yield device, generator
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        after = machine.steal_ticks()
-        row["steal_ticks"] = {cpu: after[cpu] - before[cpu] for cpu in after}
+            after = machine.steal_ticks()
+            row["steal_ticks"] = {cpu: after[cpu] - before[cpu] for cpu in after}
+
+    def _all(self, row, device, generator):
+        for what in row["measures"]:
+            if what not in row:  # the throughput of a pair is there before
+                getattr(self, "_" + what)(row, device, generator)
+
+    def measure_pair(self, pair):
+        """The rows of a pair: their devices are there at once, all but one held, and the windows
+        of their throughput lie in turn. What else is asked of them follows, row by row."""
+        with contextlib.ExitStack() as stack:
+            sides = {row["name"]: side for row in pair if (side := self._side(row, stack))}
+            seconds, turns = self.seconds / 2, 4 * self.windows
+            warm = max(seconds / 2, pair[0]["point"]["flows"] / WARM_RATE)
+            figures = measure.in_turn(sides, seconds, turns, warm)
+            for row in pair:
+                figure = figures.get(row["name"])
+                if isinstance(figure, Exception):
+                    row["failed"] = _text(figure)
+                elif figure:
+                    row["throughput"] = figure
+                    self._rest(row, *sides[row["name"]])
+
+    def _side(self, row, stack):
+        """Its device, held, and its generator; None: it cannot be measured or has failed."""
+        reason = self.unavailable(row)
+        if reason:
+            row["not_measured"] = reason
+            return None
+        try:
+            device, generator = stack.enter_context(self.standing(row))
+            stack.enter_context(device.held())
+            return device, generator
+        except Exception as error:
+            row["failed"] = _text(error)
+            return None
+
+    def _rest(self, row, device, generator):
+        try:
+            with device.going():
+                self._all(row, device, generator)
+        except Exception as error:
+            row["failed"] = _text(error)
 
     def make_generator(self, device, row, folder):
         # Two pollers of one CPU would wait for each other if neither gave way.
@@ -213,42 +266,29 @@ class Session:
     def run_rows(self):
         rows = matrix.ROWS[self.chosen.kind]()
         if self.chosen.dut:
-            rows.insert(3, matrix.row("dut", "command"))  # behind the pair of the base point
+            rows.insert(4, matrix.row("dut", "command", pair="base"))
         if self.chosen.only:
             words = self.chosen.only.split(",")
             rows = [r for r in rows if any(word in r["name"] for word in words)]
-        for position, row in enumerate(rows):
-            self._measure_and_say(row)
-            last = position + 1 == len(rows) or rows[position + 1]["pair"] != row["pair"]
-            if row["pair"] and last:
-                self._again([r for r in self.rows if r["pair"] == row["pair"]])
+        for name, group in itertools.groupby(rows, lambda row: row["pair"] or row["name"]):
+            group = list(group)
+            began = time.monotonic()
+            self.pages.refill()
+            if group[0]["pair"]:
+                self.measure_pair(group)
+            else:
+                self.measure(group[0])
+            self.took[name] = round(time.monotonic() - began, 1)
+            self.rows += group
+            for row in group:
+                self.say(report.row_line(row))
         return rows
-
-    def _measure_and_say(self, row):
-        began = time.monotonic()
-        self.measure(row)
-        row["took_seconds"] = round(time.monotonic() - began, 1)
-        self.rows.append(row)
-        self.say(report.row_line(row))
-
-    def _again(self, pair):
-        """The rows of a pair once more, and their windows together."""
-        for row in pair:
-            if "throughput" not in row:
-                continue
-            second = {**row, "measures": ["throughput"]}
-            del second["throughput"]  # or the first windows would count twice
-            self.measure(second)
-            if "failed" in second:
-                row["failed"] = second["failed"]
-            elif "throughput" in second:
-                row["throughput"] = measure.merge(row["throughput"], second["throughput"])
-            self.say(report.row_line({**row, "name": row["name"] + " (both)"}))
 
 
 def hugepages_mib(kind):
-    """What the largest row of a run takes: tables of sluiced, packets of both."""
-    return {"quick": 2600, "full": 8_800, "smoke": 0}[kind]
+    """What the largest row or pair of a run takes: tables of sluiced and the probe, packets of
+    all."""
+    return {"quick": 3200, "full": 8_800, "smoke": 0}[kind]
 
 
 @contextlib.contextmanager
@@ -305,7 +345,7 @@ def run(chosen, binaries):
         with timed(took, "profiles"):
             result["profiles"] = in_process.profiles(shorter, short, binaries, session.dut_core,
                                                      session.say, not chosen.no_hugepages)
-    result["took_seconds"] = took
+    result["took_seconds"] = {**took, "each": session.took}
     for line in [*map(targets.line, result["targets"]), *map(targets.floor_line, result["floors"])]:
         session.say(line)
     for path in report.write(result, pathlib.Path(chosen.out)):

@@ -77,14 +77,16 @@ def _row(rows, name, key="throughput"):
 
 def _ratio(rows, ours, peer):
     """(ratio, whether it counts, proof)"""
-    ours, peer = _row(rows, ours)["throughput"], _row(rows, peer)["throughput"]
-    if not peer["median"]:
+    one, other = _row(rows, ours), _row(rows, peer)
+    if not other["throughput"]["median"]:
         raise Missing("the peer passed nothing")
-    limit, peer_limit = (t["limit"].get("device", False) for t in (ours, peer))
-    proof = "device was the limit" if limit else "device was NOT the limit"
+    limit, peer_limit = (row["throughput"]["limit"].get("device", False) for row in (one, other))
+    ratio, turns = measure.ratio(one, other)
+    proof = f"{len(turns)} turns, {min(turns):.2f} to {max(turns):.2f}; " if turns else ""
+    proof += "device was the limit" if limit else "device was NOT the limit"
     # A peer that could have done more makes the ratio look better than it is.
     proof += "" if peer_limit else "; the generator limited the peer"
-    return ours["median"] / peer["median"], limit and peer_limit, proof
+    return ratio, limit and peer_limit, proof
 
 
 def _best_pair(rows, name):
