@@ -188,6 +188,7 @@ class Dut:
                 on_failure.push(generator)
             self.ready()
             generator.open()
+            self.settle(generator)
             on_failure.pop_all()
         return generator
 
@@ -196,6 +197,9 @@ class Dut:
 
     def ready(self):
         """Loads the cluster."""
+
+    def settle(self, generator):
+        """Of a device that does not say when it forwards: waits until a frame comes back."""
 
     def counters(self):
         """Counters by name, summed over workers; {} when it has none."""
@@ -430,3 +434,10 @@ class Command(Dut):
         text = self.command_text.format(socket=self.link.socket, core=self.core, mac=MAC)
         self.spawn(["sh", "-c", "exec " + text], stdin=subprocess.PIPE)
         wait_for("no memif socket appears", self.link.socket.exists, 30, self.process, self.log)
+
+    def settle(self, generator):
+        wait_for("no frame comes back", lambda: generator.load(0.05, window=64)["received"], 30,
+                 self.process, self.log)
+
+    def pollers(self):
+        return machine.threads(self.process.pid, "")  # which of them move packets is not known
