@@ -9,6 +9,7 @@
 #include "dataplane/core/net/rewrite.h"
 #include "dataplane/dpdk/rte_hash_index.h"
 #include "dataplane/pipeline/translation.h"
+#include "dataplane/pipeline/worker.h"
 
 namespace sluice::bench {
 
@@ -67,19 +68,26 @@ class CoreLoop {
     if constexpr (kUpTo <= UpTo::kHash) {
       return n;
     }
+    // Entries are asked for as the worker does: so many packets before their turn.
+    constexpr std::uint32_t kAhead =
+        kUpTo == UpTo::kLookup ? pipeline::kBurst : pipeline::kEntriesAhead;
     const std::uint64_t found =
-        store_.table.find_likely(pointers_.data(), hashes_.data(), n, hits_.data());
+        store_.table.find_likely(pointers_.data(), hashes_.data(), n, hits_.data(), kAhead);
     if constexpr (kUpTo == UpTo::kLookup) {
       return static_cast<std::uint32_t>(std::popcount(found));
     }
     std::uint32_t done = 0;
     for (std::uint64_t left = found; left != 0; left &= left - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
-      const auto index = hits_[i].entry();
-      if (!store_.table.has_key(hits_[i], *pointers_[i])) {
-        continue;  // of 65,536 keys one begins like another of its bucket
+      if (i + kAhead < n && (found >> (i + kAhead) & 1) != 0) {
+        store_.table.prefetch(hits_[i + kAhead].entry());
+      }
+      // Of 65,536 keys one begins like another of its bucket.
+      if (!store_.table.confirm(*pointers_[i], hashes_[i], hits_[i])) {
+        continue;
       }
       ++done;
+      const auto index = hits_[i].entry();
       store_.table.on_packet(index, hits_[i].direction(), parsed_[i].tcp_flags, kNow);
       if constexpr (kUpTo == UpTo::kRewrite) {
         core::translate(packets[i].data, parsed_[i],
