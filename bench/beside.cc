@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/floors.h"
 #include "bench/population.h"
 
 namespace sluice::bench {
@@ -114,6 +115,20 @@ class Two final : public Timed {
 constexpr const char* kPlain = "beside_one";
 constexpr const char* kTwo = "beside_workers_2";
 constexpr const char* kChanges = "beside_changes";
+constexpr const char* kProbe = "beside_probe";
+constexpr const char* kTwoProbes = "beside_probes_2";
+
+/// The floor of two workers. @return false: told on standard error.
+bool add_probes(Turns& turns) {
+  const FlowSpace<Ipv4> space{kFlows, Rig::kBackends};
+  auto probe = make_probe<Ipv4>(space);
+  if (!probe) {
+    std::fprintf(stderr, "bench: %s: %s\n", kProbe, probe.error().message.c_str());
+    return false;
+  }
+  turns.add(kProbe, std::make_unique<ProbeSide<Ipv4>>(*probe, space));
+  return turns.add_made(kTwoProbes, TwoProbes::make(kFlows));
+}
 
 /// What is asked for, with its flows. @return false: told on standard error.
 bool make(Turns& turns, const Section& section) {
@@ -134,7 +149,16 @@ bool make(Turns& turns, const Section& section) {
     return [changes](auto rig) { return std::make_unique<One>(std::move(rig), changes); };
   };
   return add(kPlain, false, one(false)) && add(kChanges, false, one(true)) &&
-         add(kTwo, true, [](auto rig) { return std::make_unique<Two>(std::move(rig)); });
+         add(kTwo, true, [](auto rig) { return std::make_unique<Two>(std::move(rig)); }) &&
+         (section.alone() || add_probes(turns));
+}
+
+/// Of two that do together what one did.
+Figure of_two(const Turns& turns, const char* one, const char* two) {
+  Figure ratio = turns.ratio(one, two);
+  ratio.told *= 2;
+  ratio.median = *ratio.median * 2;
+  return ratio;
 }
 
 }  // namespace
@@ -148,14 +172,13 @@ bool measure_beside(const TurnsConfig& config, const Section& section, Results& 
     turns.tell(results);
     return true;
   }
-  Figure workers = turns.ratio(kPlain, kTwo);
-  workers.told *= 2;
-  workers.median = *workers.median * 2;
+  const Figure workers = of_two(turns, kPlain, kTwo);
   const Figure changes = turns.ratio(kPlain, kChanges);
   std::printf("# %u flows, in turn with one worker: two workers do %.2f of it, one whose table "
               "changes every 10 ms %.2f; by medians %.2f and %.2f\n",
               kFlows, workers.told, changes.told, *workers.median, *changes.median);
   results["workers_2/1"] = workers;
+  results["probes_2/1"] = of_two(turns, kProbe, kTwoProbes);
   results["changes_every_10ms_goodput"] = changes;
   return true;
 }

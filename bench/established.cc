@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "bench/floors.h"
 #include "bench/sides.h"
 
 namespace sluice::bench {
@@ -22,11 +23,12 @@ class Established {
       : config_(turns), flows_(flows), options_(options), section_(section), results_(results) {}
 
   [[nodiscard]] bool run() {
+    std::unique_ptr<Timed> probe6;
     std::unique_ptr<Timed> nat6;
     {
       Turns turns(config_, flows_);
       if (!add_probe<core::Ipv4>(turns) || !add_worker<core::Ipv4>(turns, "nat") ||
-          !add_rest<core::Ipv4>(turns) || !add_worker<core::Ipv6>(turns, "nat") || !turns.run()) {
+          !add_rest<core::Ipv4>(turns) || !add_beside_nat4(turns) || !turns.run()) {
         return false;
       }
       turns.tell(results_);
@@ -39,11 +41,13 @@ class Established {
         print<core::Ipv6>(turns);
         return true;
       }
+      probe6 = turns.take(name<core::Ipv6>("probe"));
       nat6 = turns.take(name<core::Ipv6>("nat"));
     }  // the memory of IPv4's tables is needed now
     Turns turns(config_, flows_);
+    turns.add(name<core::Ipv6>("probe"), std::move(probe6));
     turns.add(name<core::Ipv6>("nat"), std::move(nat6));
-    if (!add_probe<core::Ipv6>(turns) || !add_rest<core::Ipv6>(turns) || !turns.run()) {
+    if (!add_rest<core::Ipv6>(turns) || !turns.run()) {
       return false;
     }
     turns.tell(results_);
@@ -70,7 +74,29 @@ class Established {
 
   template <class F>
   bool add_probe(Turns& turns) {
-    return turns.add_made(name<F>("probe"), ProbeSide<F>::make(flows_));
+    const FlowSpace<F> space{flows_, Rig::kBackends};
+    auto probe = make_probe<F>(space);
+    if (!probe) {
+      std::fprintf(stderr, "bench: probe: %s\n", probe.error().message.c_str());
+      return false;
+    }
+    if constexpr (F::kFamily == core::Family::kIpv4) {
+      probe4_ = *probe;
+    }
+    turns.add(name<F>("probe"), std::make_unique<ProbeSide<F>>(std::move(*probe), space));
+    return true;
+  }
+
+  /// What others are compared with IPv4's nat and probe.
+  bool add_beside_nat4(Turns& turns) {
+    if (options_.only_nat4) {
+      return true;
+    }
+    // Over the probe's table, but not next to it in turn: it would find it in the caches.
+    const FlowSpace<core::Ipv4> space{flows_, Rig::kBackends};
+    turns.add(name<core::Ipv4>("bare_handed"),
+              std::make_unique<HandedProbeSide<core::Ipv4>>(std::move(probe4_), space));
+    return add_worker<core::Ipv6>(turns, "nat") && add_probe<core::Ipv6>(turns);
   }
 
   template <class F>
@@ -92,21 +118,28 @@ class Established {
   template <class F>
   bool add_rest(Turns& turns) {
     return add_worker<F>(turns, "fullnat") && add_worker<F>(turns, "handed") &&
-           (options_.no_parts || section_.alone() || add_parts<F>(turns));
+           (section_.alone() || add_parts<F>(turns));
   }
 
+  /// All of them in one is a floor of IPv4's nat.
   template <class F>
   bool add_parts(Turns& turns) {
+    if (options_.no_parts && F::kFamily != core::Family::kIpv4) {
+      return true;
+    }
     auto loop = make_core_loop<F>(flows_);
     if (!loop) {
       std::fprintf(stderr, "bench: parts: %s\n", loop.error().message.c_str());
       return false;
     }
+    turns.add(name<F>("write"), std::make_unique<CoreSide<F, UpTo::kRewrite>>(*loop, flows_));
+    if (options_.no_parts) {
+      return true;
+    }
     turns.add(name<F>("parse"), std::make_unique<CoreSide<F, UpTo::kParse>>(*loop, flows_));
     turns.add(name<F>("hash"), std::make_unique<CoreSide<F, UpTo::kHash>>(*loop, flows_));
     turns.add(name<F>("lookup"), std::make_unique<CoreSide<F, UpTo::kLookup>>(*loop, flows_));
     turns.add(name<F>("state"), std::make_unique<CoreSide<F, UpTo::kState>>(*loop, flows_));
-    turns.add(name<F>("write"), std::make_unique<CoreSide<F, UpTo::kRewrite>>(*loop, flows_));
     return true;
   }
 
@@ -118,10 +151,15 @@ class Established {
     results_[nat + "/" + name<core::Ipv4>("probe")] =
         turns.ratio(nat, name<core::Ipv4>("probe"));
     if (!options_.only_nat4) {
+      const std::string probe = name<core::Ipv4>("probe");
       const std::string handed = name<core::Ipv4>("handed");
+      const std::string bare = name<core::Ipv4>("bare_handed");
+      const std::string probe6 = name<core::Ipv6>("probe");
       over_nat(name<core::Ipv6>("nat"));
       over_nat(name<core::Ipv4>("fullnat"));
       results_[handed + "-" + nat] = turns.difference(handed, nat);
+      results_[probe6 + "/" + probe] = turns.ratio(probe6, probe);
+      results_[bare + "-" + probe] = turns.difference(bare, probe);
     }
   }
 
@@ -140,7 +178,7 @@ class Established {
                   F::kFamily == core::Family::kIpv4 ? "4" : "6", count_name(flows_).c_str(),
                   low ? "low" : "median", shown("probe").c_str(), shown("nat").c_str(),
                   ratio.c_str());
-      if (beside && !options_.no_parts) {
+      if (turns.has(name<F>("parse"))) {
         double before = 0;
         for (const char* part : {"parse", "hash", "lookup", "state", "write", "nat"}) {
           std::printf(" %6.1f", cycles(part) - before);
@@ -165,6 +203,7 @@ class Established {
   const EstablishedOptions& options_;
   const Section& section_;
   Results& results_;
+  std::shared_ptr<Probe<core::Ipv4>> probe4_;  ///< until its hand-over takes it
 };
 
 }  // namespace

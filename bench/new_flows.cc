@@ -18,7 +18,6 @@ namespace {
 using core::Ipv4;
 using Space = FlowSpace<Ipv4>;
 
-constexpr std::uint32_t kLive = 1'000'000;
 constexpr std::uint32_t kMeasured = 3'000;  // bursts
 constexpr double kFlowsPerSecond = 1.5e6;
 
@@ -31,9 +30,9 @@ core::ConnTimeouts timeouts_for(double live, double per_second) {
 
 std::unique_ptr<Rig> make_rig(std::uint64_t ns_per_poll, double per_second, bool& failed) {
   RigConfig config;
-  config.connections = kLive;
+  config.connections = kTableFlows;
   config.ns_per_poll = ns_per_poll;
-  config.timeouts = timeouts_for(kLive * 0.95, per_second);
+  config.timeouts = timeouts_for(kLiveFlows, per_second);
   auto rig = Rig::create(config);
   if (!rig) {
     std::fprintf(stderr, "bench: %s\n", rig.error().message.c_str());
@@ -118,7 +117,7 @@ Figure new_flow_cycles(const TurnsConfig& config, double seconds, bool& failed) 
   const Space space{UINT32_MAX, Rig::kBackends};
   std::vector<double> ticks;
   std::uint32_t next = 0;
-  const std::uint32_t warm = kLive * 2 / pipeline::kBurst;
+  const std::uint32_t warm = kTableFlows * 2 / pipeline::kBurst;
   std::optional<ProfileWindow> profiled;
   for (std::uint32_t burst = 0; burst < warm + measured; ++burst) {
     if (burst == warm) {
@@ -132,7 +131,7 @@ Figure new_flow_cycles(const TurnsConfig& config, double seconds, bool& failed) 
       ticks.push_back(static_cast<double>(spent));
     }
   }
-  if (rig->out().sent() != next || rig->connections() < kLive * 9 / 10) {
+  if (rig->out().sent() != next || rig->connections() < kTableFlows * 9 / 10) {
     std::fprintf(stderr, "bench: new flows:%s\n", rig->counters().c_str());
     failed = true;
   }
@@ -152,7 +151,7 @@ Figure whole_connection_cycles(const TurnsConfig& config, double seconds, bool& 
   std::uint64_t sum = 0;
   std::uint32_t next = 0;
   std::vector<double> ticks;
-  const std::uint32_t warm = kLive * 5 / 4 / pipeline::kBurst;
+  const std::uint32_t warm = kTableFlows * 5 / 4 / pipeline::kBurst;
   const std::uint32_t measured = bursts_in(seconds, kPerSecond);
   const auto requests = [&](std::uint8_t flags) {
     for (std::uint32_t i = 0; i < pipeline::kBurst; ++i) {

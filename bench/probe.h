@@ -1,14 +1,16 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
-#include <optional>
+#include <string>
 
 #include "bench/traffic.h"
 #include "dataplane/core/conn/flow_hash.h"
 #include "dataplane/core/net/rewrite.h"
 #include "dataplane/dpdk/rte_hash_index.h"
+#include "dataplane/pipeline/spsc_ring.h"
 
 namespace sluice::bench {
 
@@ -36,11 +38,15 @@ class Probe {
   using Key = typename F::Key;
 
   [[nodiscard]] static core::Result<Probe> create(std::uint32_t flows) {
-    auto index = dpdk::make_rte_hash({"probe"}, core::slots_for(flows), sizeof(Key));
+    // The EAL's names are the process's, and several probes may live at once.
+    static std::uint32_t made = 0;
+    const std::string name = (F::kFamily == core::Family::kIpv4 ? "probe4n" : "probe6n") +
+                             std::to_string(made++);
+    auto index = dpdk::make_rte_hash({name}, core::slots_for(flows), sizeof(Key));
     if (!index) {
       return tl::unexpected(index.error());
     }
-    auto memory = dpdk::EntryMemory::allocate({"probe"}, sizeof(ProbeEntry<F>) * flows * 2);
+    auto memory = dpdk::EntryMemory::allocate({name}, sizeof(ProbeEntry<F>) * flows * 2);
     if (!memory) {
       return tl::unexpected(memory.error());
     }
@@ -71,33 +77,78 @@ class Probe {
     return find_bulk(&pointer, &hashed, 1, &hit) != 0;
   }
 
+  /// A packet on its way from a loop that received it to the one that has its flow.
+  struct Handed {
+    std::uint8_t* frame;
+    std::uint32_t hash;
+    Key key;
+  };
+  using Ring = pipeline::SpscRing<Handed>;
+
   /// One burst. @return packets found and rewritten.
   std::uint32_t run(const pipeline::Packet* packets, std::uint32_t n) noexcept {
-    std::array<Key, pipeline::kBurst> keys;
-    std::array<const Key*, pipeline::kBurst> pointers;
-    std::array<std::uint32_t, pipeline::kBurst> hashes;
-    std::array<void*, pipeline::kBurst> hits;
+    Burst burst;
     for (std::uint32_t i = 0; i < n; ++i) {
-      read_key(packets[i].data, keys[i]);
-      pointers[i] = &keys[i];
-      hashes[i] = hash(keys[i]);
+      read_key(packets[i].data, burst.keys[i]);
+      burst.hashes[i] = hash(burst.keys[i]);
     }
-    const std::uint64_t found = find_bulk(pointers.data(), hashes.data(), n, hits.data());
-    for (std::uint64_t left = found; left != 0; left &= left - 1) {
-      __builtin_prefetch(&entry_of(hits[std::countr_zero(left)]));
+    return serve(burst, n, [packets](std::size_t i) { return packets[i].data; });
+  }
+
+  /// The same in two loops. This one reads and hashes a key, which says whose the packet is.
+  static void hand_over(const pipeline::Packet* packets, std::uint32_t n, Ring& ring) noexcept {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      Handed* const to = ring.claim();
+      if (to == nullptr) {
+        break;
+      }
+      to->frame = packets[i].data;
+      read_key(packets[i].data, to->key);
+      to->hash = hash(to->key);
     }
-    for (std::uint64_t left = found; left != 0; left &= left - 1) {
-      const auto i = std::countr_zero(left);
-      rewrite(packets[i].data, keys[i].proto, entry_of(hits[i]));
-    }
-    return static_cast<std::uint32_t>(std::popcount(found));
+    ring.publish();
+  }
+  /// The other loop. @return packets found and rewritten, at most a burst.
+  std::uint32_t take_over(Ring& ring) noexcept {
+    Burst burst;
+    std::array<std::uint8_t*, pipeline::kBurst> frames;
+    std::uint32_t n = 0;
+    ring.consume(pipeline::kBurst, [&](const Handed& handed) {
+      frames[n] = handed.frame;
+      burst.keys[n] = handed.key;
+      burst.hashes[n++] = handed.hash;
+    });
+    return serve(burst, n, [&frames](std::size_t i) { return frames[i]; });
   }
 
  private:
+  struct Burst {
+    std::array<Key, pipeline::kBurst> keys;
+    std::array<std::uint32_t, pipeline::kBurst> hashes;
+  };
+
   Probe(dpdk::RteHashPtr index, dpdk::EntryMemory memory) noexcept
       : index_(std::move(index)),
         memory_(std::move(memory)),
         entries_(reinterpret_cast<ProbeEntry<F>*>(memory_.span().data())) {}
+
+  template <class FrameOf>
+  std::uint32_t serve(const Burst& burst, std::uint32_t n, FrameOf&& frame_of) noexcept {
+    std::array<const Key*, pipeline::kBurst> pointers;
+    std::array<void*, pipeline::kBurst> hits;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      pointers[i] = &burst.keys[i];
+    }
+    const std::uint64_t found = find_bulk(pointers.data(), burst.hashes.data(), n, hits.data());
+    for (std::uint64_t left = found; left != 0; left &= left - 1) {
+      __builtin_prefetch(&entry_of(hits[std::countr_zero(left)]));
+    }
+    for (std::uint64_t left = found; left != 0; left &= left - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(left));
+      rewrite(frame_of(i), burst.keys[i].proto, entry_of(hits[i]));
+    }
+    return static_cast<std::uint32_t>(std::popcount(found));
+  }
 
   static std::uint32_t hash(const Key& key) noexcept { return core::flow_hash(key, 1); }
   // A key's data is the number of its entry, as rte_hash keeps it beside the key.

@@ -30,35 +30,38 @@ void fill_both_ways(const FlowSpace<F>& space, FrameRing& ring, std::uint64_t ro
   }
 }
 
-/// The bare probe.
+/// With its flows. Errors: too little memory.
+template <class F>
+[[nodiscard]] core::Result<std::shared_ptr<Probe<F>>> make_probe(const FlowSpace<F>& space) {
+  auto probe = Probe<F>::create(space.flows);
+  if (!probe) {
+    return tl::unexpected(probe.error());
+  }
+  auto made = std::make_shared<Probe<F>>(std::move(*probe));
+  for (std::uint32_t f = 0; f < space.flows; ++f) {
+    made->add(f, space.forward(f), space.reply(f));
+  }
+  return made;
+}
+
+/// The bare probe. It may share its table with another side.
 template <class F>
 class ProbeSide final : public Timed {
  public:
-  [[nodiscard]] static MadeSide make(std::uint32_t flows) {
-    auto probe = Probe<F>::create(flows);
-    if (!probe) {
-      return tl::unexpected(probe.error());
-    }
-    auto side = std::unique_ptr<ProbeSide>(new ProbeSide(std::move(*probe), flows));
-    for (std::uint32_t f = 0; f < flows; ++f) {
-      side->probe_.add(f, side->space_.forward(f), side->space_.reply(f));
-    }
-    return side;
-  }
+  ProbeSide(std::shared_ptr<Probe<F>> probe, const FlowSpace<F>& space)
+      : probe_(std::move(probe)), space_(space) {}
+
   bool fill(FrameRing& ring, std::uint64_t round) override {
     fill_both_ways(space_, ring, round);
     return true;
   }
   void run(const pipeline::Packet* packets, std::uint32_t n) noexcept override {
-    found_ += probe_.run(packets, n);
+    found_ += probe_->run(packets, n);
   }
   [[nodiscard]] std::uint64_t done() const override { return found_; }
 
  private:
-  ProbeSide(Probe<F> probe, std::uint32_t flows)
-      : probe_(std::move(probe)), space_{flows, Rig::kBackends} {}
-
-  Probe<F> probe_;
+  std::shared_ptr<Probe<F>> probe_;
   FlowSpace<F> space_;
   std::uint64_t found_ = 0;
 };

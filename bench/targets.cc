@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace sluice::bench {
 namespace {
@@ -18,20 +19,20 @@ struct Target {
 };
 
 /// "5 % quantile; median 131.20; REMARK"
-std::string explained(const Target& t) {
-  std::string text = t.measured.how;
-  if (t.measured.median) {
+std::string explained(const Figure& figure, const std::string& remark) {
+  std::string text = figure.how;
+  if (figure.median) {
     char number[48];
-    std::snprintf(number, sizeof number, "; median %.2f", *t.measured.median);
+    std::snprintf(number, sizeof number, "; median %.2f", *figure.median);
     text += number;
   }
-  return text.empty() || t.remark.empty() ? text + t.remark : text + "; " + t.remark;
+  return text.empty() || remark.empty() ? text + remark : text + "; " + remark;
 }
 
 void print(const Target& t) {
   const double measured = t.measured.told;
   const bool pass = t.more_is_better ? measured >= t.wanted : measured <= t.wanted;
-  const std::string why = explained(t);
+  const std::string why = explained(t.measured, t.remark);
   std::printf("target %-26s measured %8.2f wanted %8.2f goal %8.2f %s%s%s\n", t.name.c_str(),
               measured, t.wanted, t.goal, pass ? "pass" : "short", why.empty() ? "" : "  # ",
               why.c_str());
@@ -116,6 +117,40 @@ void print_flows(const Results& r) {
   }
 }
 
+struct Floor {
+  std::string target;
+  std::string of;  ///< its figure
+  std::string what;
+};
+
+std::vector<Floor> floors() {
+  std::vector<Floor> all;
+  for (const std::string flows : {"64k", "4m"}) {
+    const std::string probe4 = "probe4_" + flows, nat4 = "nat4_" + flows;
+    all.push_back({nat4, probe4, "the bare probe, over rte_hash's own lookup"});
+    all.push_back({nat4, "write4_" + flows, "the worker's parser, table and rewrite in one loop"});
+    all.push_back({"nat6_" + flows + "/" + nat4, "probe6_" + flows + "/" + probe4,
+                   "the bare probe of IPv6 over that of IPv4"});
+    all.push_back({"handed4_" + flows + "-" + nat4, "bare_handed4_" + flows + "-" + probe4,
+                   "the bare probe in two loops with a ring between them, less that in one"});
+  }
+  all.push_back({"workers_2/1", "probes_2/1",
+                 "two bare probes with half of the flows and table each, stepped alike, over one"});
+  all.push_back({"new_flows_millions", "bare_new_flows_millions",
+                 "the index alone: both keys of a new flow added, an old one's deleted"});
+  return all;
+}
+
+void print_floors(const Results& r) {
+  for (const Floor& floor : floors()) {
+    if (have(r, floor.target, floor.of)) {
+      const Figure& figure = r.at(floor.of);
+      std::printf("floor  %-26s %.2f (%s)\n", floor.target.c_str(), figure.told,
+                  explained(figure, floor.what).c_str());
+    }
+  }
+}
+
 }  // namespace
 
 void print_targets(const Results& r) {
@@ -123,6 +158,7 @@ void print_targets(const Results& r) {
   print_modes(r);
   print_changes(r);
   print_flows(r);
+  print_floors(r);
 }
 
 }  // namespace sluice::bench

@@ -24,7 +24,8 @@ struct Figure {
 using Results = std::map<std::string, Figure>;
 
 /// Prints `target NAME measured M wanted W goal G pass|short` for each target of design section 8
-/// that this run has figures for, and behind it, where there is one, `# HOW; median M`.
+/// that this run has figures for, and behind it, where there is one, `# HOW; median M`. Then, for
+/// those of them whose floor was measured, `floor NAME VALUE (HOW; median M; WHAT IT IS)`.
 void print_targets(const Results& results);
 
 }  // namespace sluice::bench

@@ -38,6 +38,20 @@ class Timed {
   [[nodiscard]] virtual std::string counters() const { return {}; }
 };
 
+/// Whose round it is, of two that would have a core each and are on one here. Long enough to have
+/// the core's own caches; a slice has rounds of both alike, and its median none of those in which
+/// they are filled again.
+struct Step {
+  static constexpr std::uint64_t kRounds = 4;
+  std::size_t who;      ///< 0 or 1
+  std::uint64_t round;  ///< of those it has had
+
+  [[nodiscard]] static constexpr Step of(std::uint64_t round) noexcept {
+    return {static_cast<std::size_t>(round / kRounds % 2),
+            round / kRounds / 2 * kRounds + round % kRounds};
+  }
+};
+
 /// Of all that one program measures.
 struct TurnsConfig {
   double cycles_per_tick = 1;   ///< of the time stamp counter

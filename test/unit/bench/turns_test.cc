@@ -119,9 +119,40 @@ TEST_F(TurnsTest, KeepAFigureThatWasToldByOthers) {
   EXPECT_EQ(results.at("a").told, 7);
 }
 
+TEST(Step, GivesEachOfTwoAllItsRoundsInOrderSomeAtATime) {
+  std::uint64_t next[2] = {0, 0};
+  std::size_t before = 1;
+  for (std::uint64_t round = 0; round < 10 * Step::kRounds; ++round) {
+    const Step step = Step::of(round);
+    ASSERT_LT(step.who, 2u);
+    EXPECT_EQ(step.round, next[step.who]++);
+    EXPECT_EQ(step.who == before, round % Step::kRounds != 0) << round;
+    before = step.who;
+  }
+  EXPECT_EQ(next[0], next[1]);
+}
+
 TEST(QuantileName, CallsTheMiddleOneMedian) {
   EXPECT_EQ(quantile_name(0.5), "median");
   EXPECT_EQ(quantile_name(0.025), "2.5 % quantile");
+}
+
+TEST(TargetLines, AreFollowedByTheFloorsOfThoseThatWereMeasured) {
+  ::testing::internal::CaptureStdout();
+  print_targets({{"nat4_64k", 90},
+                 {"probe4_64k", {58, 61.5, "5 % quantile"}},
+                 {"probe4_4m", 196},
+                 {"handed4_64k-nat4_64k", 70},
+                 {"bare_handed4_64k-probe4_64k", -1.5}});
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  const auto targets_end = text.rfind("target ");
+  const auto probe =
+      text.find("floor  nat4_64k                   58.00 (5 % quantile; median 61.50; ");
+  ASSERT_NE(probe, std::string::npos) << text;
+  EXPECT_GT(probe, targets_end);
+  EXPECT_NE(text.find("floor  handed4_64k-nat4_64k       -1.50 ("), std::string::npos) << text;
+  EXPECT_EQ(text.find("nat4_4m"), std::string::npos) << "no such target was measured";
+  EXPECT_EQ(text.find("nan"), std::string::npos);
 }
 
 TEST(TargetLines, TellHowAFigureWasChosenAndItsMedian) {
