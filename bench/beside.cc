@@ -67,8 +67,10 @@ class One final : public Timed {
   bool changes_;
 };
 
-/// Two workers of which each gets what is its own, burst by burst in turn on this core. What two
-/// cores do to each other's caches is not in it.
+/// Two workers of which each gets what is its own, in steps of some rounds on this core: that long
+/// a worker has the core's own caches, as it would have those of a core of its own. What two cores
+/// do to each other's caches is not in it. Each table has the room of the single worker's, as
+/// sluiced's have: `connections` is of each worker.
 class Two final : public Timed {
  public:
   explicit Two(std::unique_ptr<Rig> rig)
@@ -88,15 +90,13 @@ class Two final : public Timed {
     return populations_[0].open_all().has_value() && populations_[1].open_all().has_value();
   }
   bool fill(FrameRing& ring, std::uint64_t round) override {
-    for (std::size_t i = 0; i < FrameRing::kFrames; ++i) {
-      const std::size_t burst = i / pipeline::kBurst;
-      const std::uint64_t k = (round * FrameRing::kBursts / 2 + burst / 2) * pipeline::kBurst;
-      populations_[burst % 2].put(ring, i, k + i % pipeline::kBurst);
-    }
+    const Step step = Step::of(round);
+    who_ = step.who;
+    populations_[who_].fill(ring, step.round);
     return true;
   }
   void run(const pipeline::Packet* packets, std::uint32_t n) noexcept override {
-    lanes_[turn_++ % 2].poll(packets, n);
+    lanes_[who_].poll(packets, n);
   }
   [[nodiscard]] std::uint64_t done() const override {
     return lanes_[0].out().sent() + lanes_[1].out().sent();
@@ -109,7 +109,7 @@ class Two final : public Timed {
   std::array<Lane, 2> lanes_;
   std::array<std::vector<std::uint32_t>, 2> own_;
   std::vector<Population<Ipv4, Lane>> populations_;
-  std::size_t turn_ = 0;
+  std::size_t who_ = 0;
 };
 
 constexpr const char* kPlain = "beside_one";

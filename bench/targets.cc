@@ -76,7 +76,7 @@ void print_modes(const Results& r) {
   }
   if (have(r, "workers_2/1", "changes_every_10ms_goodput")) {
     print({"workers_2/1", r.at("workers_2/1"), 1.9, 2, true,
-           "no I/O, stepped in turn on one core"});
+           "no I/O, in turn on one core, each for 1024 packets"});
     print({"changes_every_10ms_goodput", r.at("changes_every_10ms_goodput"), 0.98, 1.0, true,
            "no I/O"});
   }
