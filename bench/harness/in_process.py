@@ -8,10 +8,11 @@ from . import machine, profile
 
 TARGET = re.compile(r"^target (\S+)\s+measured\s+(\S+)\s+wanted\s+(\S+)\s+goal\s+(\S+) (pass|short)"
                     r"(?:\s+# (.*))?$", re.M)
+FLOOR = re.compile(r"^floor\s+(\S+)\s+(\S+)\s+\((.*)\)$", re.M)
 MEDIAN = re.compile(r"\bmedian (-?[\d.]+)")
 MEMORY_MIB = 3300  # of 16 million connections
-# Of the tables of 4 million flows that are compared: IPv4's and one of IPv6, or all of IPv6.
-PIPELINE_MIB = {"quick": 4600, "full": 6700}
+# Of the tables of 4 million flows that are compared: IPv4's, and nat and probe of IPv6.
+PIPELINE_MIB = 7200
 FEW_MIB = 1800  # of those of a million
 
 
@@ -29,6 +30,11 @@ def targets_of(text):
     return found
 
 
+def floors_of(text):
+    """[(target, value, what it is)]: what the least program takes that does the target's job."""
+    return [(name, float(value), what) for name, value, what in FLOOR.findall(text)]
+
+
 def _flows(quick, roomy):
     few = ["64000"] if quick else ["1000", "64000", "1000000"]
     return ",".join(few + (["4000000"] if roomy else []))
@@ -39,14 +45,14 @@ def commands(kind, binaries, huge):
     flows these are left out."""
     pages = ["--hugepages"] if huge else []
     quick = kind == "quick"
-    roomy = huge or machine.available_mib() * 0.8 > PIPELINE_MIB[kind]
+    roomy = huge or machine.available_mib() * 0.8 > PIPELINE_MIB
 
     def bench(name, *options):
         return [str(binaries / f"sluice-bench-{name}"), *options]
 
     found = {
         "pipeline": bench("pipeline", *pages, "--modes",
-                          "--memory-mib", str(PIPELINE_MIB[kind] if roomy else FEW_MIB),
+                          "--memory-mib", str(PIPELINE_MIB if roomy else FEW_MIB),
                           "--flows", _flows(quick, roomy),
                           "--new-flow-seconds", "2" if quick else "60",
                           *(["--rounds", "4800", "--no-parts", "--only-targets"]
@@ -66,10 +72,11 @@ SECONDS = 900  # in which each must be done
 
 
 def run(kind, binaries, core, say, wanted=True):
-    """{"targets": [...], "failed": [name, ...], name: text}; what failed has no targets.
-    wanted: with huge pages, where they are to be had."""
-    result = {"targets": [], "failed": []}
-    with machine.HugePages(max(MEMORY_MIB, PIPELINE_MIB[kind]), wanted) as pages:
+    """{"targets": [...], "floors": [...], "failed": [name, ...], "hugepages": {name: whether it had
+    some}, name: text}; what failed has no targets. wanted: with huge pages, where they are to be
+    had."""
+    result = {"targets": [], "floors": [], "failed": [], "hugepages": {}}
+    with machine.HugePages(max(MEMORY_MIB, PIPELINE_MIB), wanted) as pages:
         for name, command in commands(kind, binaries, pages.enough).items():
             _run_one(name, [*_before(name, core), *command], result, say)
     return result
@@ -152,6 +159,7 @@ def _before(name, core):
 
 
 def _run_one(name, command, result, say):
+    huge = result["hugepages"][name] = "--hugepages" in command
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
     except subprocess.TimeoutExpired:
@@ -163,4 +171,7 @@ def _run_one(name, command, result, say):
         result["failed"].append(name)
         say(f"FAILED: {name} ended with status {done.returncode}")
     else:
-        result["targets"] += targets_of(text)
+        result["floors"] += floors_of(text)
+        for target in targets_of(text):
+            target["proof"] += "; huge pages" if huge else "; ordinary pages"
+            result["targets"].append(target)

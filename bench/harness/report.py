@@ -185,12 +185,19 @@ def _profile_table(what, names, picture):
             + _table(["share", unit if each else "", "symbol"], lines))
 
 
+def _pages(huge):
+    """"huge pages: rows, start; ordinary: change", of {what: whether it had huge ones}."""
+    kinds = {"huge pages": [name for name, had in huge.items() if had],
+             "ordinary": [name for name, had in huge.items() if not had]}
+    return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
+
+
 def markdown(result, old, pictures):
     m = result["machine"]
     text = (f"# {result['date']}, {m['kind']}\n\n"
             f"`bench/run --{result['run']}`, commit {m['commit']}, kernel {m['kernel']}, "
             f"DPDK {m['dpdk']}, {m['compiler']}; "
-            f"{'huge' if result['settings']['hugepages'] else 'ordinary'} pages; load before "
+            f"{_pages(result['settings']['hugepages'])}; load before "
             f"{m['load_before']:.1f}; isolated CPUs: {m['isolated'] or 'none'}.\n\n"
             "Frames that came back, in million a second: median of "
             f"{result['settings']['windows']} windows of {result['settings']['seconds']} s "

@@ -266,7 +266,20 @@ class Targets(unittest.TestCase):
     def test_have_a_floor_where_the_probe_was_measured(self):
         result = self.beside_a_peer(0.5)
         result["rows"].append({**result_with(0.9)["rows"][0], "name": "probe", "dut": "probe"})
-        self.assertEqual(targets.floors(result), [("memif_64k/macswap", 0.9, "memif")])
+        self.assertEqual(targets.floors(result), [("memif_64k/macswap", 0.9,
+                                                   "the bare probe over the same memif")])
+
+    def test_have_the_floors_that_a_bench_without_io_tells(self):
+        text = "target a-b  measured  88.84 wanted  60.00 goal  60.00 short\n" \
+               "floor  a-b                       -1.50 (median 2.00; two loops (bare), less one)\n" \
+               "floor other 0.7 (what it is)\n# floor is no word of its own here 1.0 (no)\n"
+        found = in_process.floors_of(text)
+        self.assertEqual(found, [("a-b", -1.5, "median 2.00; two loops (bare), less one"),
+                                 ("other", 0.7, "what it is")])
+        result = {**result_with(1), "in_process": {"floors": found}}
+        self.assertEqual(targets.floors(result), found)
+        self.assertEqual(targets.floor_line(found[1]),
+                         "floor  other                      0.70 (what it is)")
 
     def test_of_pushes_count_on_two_cpus_what_sluiced_did_not_lose(self):
         result = result_with(1)
@@ -313,10 +326,23 @@ class Targets(unittest.TestCase):
 
 
 class InProcess(unittest.TestCase):
+    def test_tells_of_each_bench_on_which_pages_it_ran(self):
+        script = "echo 'target {}  measured  1.00 wanted  2.00 goal  2.00 pass'"
+        commands = {name: ["sh", "-c", script.format(name), *options]
+                    for name, options in (("start", ["--hugepages"]), ("change", []))}
+        with mock.patch.object(in_process, "commands", lambda *_: commands), \
+                mock.patch.object(in_process, "_before", lambda *_: ()):
+            done = in_process.run("quick", None, 0, lambda _: None, False)
+        self.assertEqual(done["hugepages"], {"start": True, "change": False})
+        self.assertEqual([t["proof"] for t in done["targets"]],
+                         ["no I/O; huge pages", "no I/O; ordinary pages"])
+        self.assertEqual(report._pages({"rows": False, **done["hugepages"]}),
+                         "huge pages: start; ordinary: rows, change")
+
     def test_leaves_out_4_million_flows_where_their_tables_have_no_room(self):
-        for huge, mib, flows, memory in ((True, 0, "64000,4000000", "4600"),
-                                         (False, 6000, "64000,4000000", "4600"),
-                                         (False, 5000, "64000", "1800")):
+        for huge, mib, flows, memory in ((True, 0, "64000,4000000", "7200"),
+                                         (False, 9100, "64000,4000000", "7200"),
+                                         (False, 8900, "64000", "1800")):
             with mock.patch.object(machine, "available_mib", lambda: mib):
                 command = in_process.commands("quick", pathlib.Path(), huge)["pipeline"]
             self.assertEqual(command[command.index("--flows") + 1], flows)

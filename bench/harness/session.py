@@ -333,7 +333,8 @@ def run(chosen, binaries):
         return 1 if failed else 0
     result = {"format": 1, "date": datetime.date.today().isoformat(), "run": chosen.kind,
               "machine": description,
-              "settings": {"hugepages": pages.enough, "window": measure.WINDOW,
+              "settings": {"hugepages": {"rows": pages.enough, **inside.get("hugepages", {})},
+                           "window": measure.WINDOW,
                            "seconds": session.seconds, "windows": session.windows,
                            "realtime": chosen.realtime, "dut_core": session.dut_core,
                            "generator_core": session.generator_core},

@@ -189,21 +189,23 @@ def reached(result):
 
 
 def floors(result):
-    """[(target, ratio of the bare probe, link)]: about what a table on the same index reaches."""
+    """[(target, value, what it is)]: over memif about what a table on the same index reaches, and
+    what the benches without I/O tell of their targets."""
     rows = {row["name"]: row for row in result["rows"]}
     found = []
     for name, links in PAIRS.items():
         for link, (_, peer, probe) in links.items():
             try:
-                found.append((name, _ratio(rows, probe, peer)[0], link))
+                found.append((name, _ratio(rows, probe, peer)[0],
+                              f"the bare probe over the same {link}"))
             except Missing:
                 continue
-    return found
+    return found + result["in_process"].get("floors", [])
 
 
 def floor_line(floor):
-    name, ratio, link = floor
-    return f"floor  {name:<26} {ratio:.2f} (the bare probe over the same {link})"
+    name, value, what = floor
+    return f"floor  {name:<26} {value:.2f} ({what})"
 
 
 def line(target):
