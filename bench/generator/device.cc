@@ -6,6 +6,7 @@
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_pci.h>
 
 namespace sluice::bench {
 namespace {
@@ -14,14 +15,23 @@ core::Error failure(const std::string& what, int rc) {
   return {"generator: " + what + ": " + std::strerror(rc < 0 ? -rc : rc)};
 }
 
+bool is_pci_address(const std::string& device) {
+  rte_pci_addr address{};
+  return rte_pci_addr_parse(device.c_str(), &address) == 0;
+}
+
 bool start_environment(const DeviceOptions& options) {
   std::vector<std::string> args = {"sluice-generator",
-                                   "--no-pci",
                                    "--no-telemetry",
                                    "--log-level=lib.*:error",
                                    "--lcores=0@" + std::to_string(options.core),
                                    "-m",
                                    std::to_string(options.memory_mib)};
+  if (is_pci_address(options.vdev)) {
+    args.insert(args.end(), {"-a", options.vdev});
+  } else {
+    args.emplace_back("--no-pci");
+  }
   if (options.hugepages) {
     // Memory in one file can be handed to a peer: net_memif with zero-copy and virtio-user need it.
     args.insert(args.end(), {"--in-memory", "--single-file-segments"});
@@ -69,7 +79,8 @@ core::Result<void> Device::start(const DeviceOptions& options) {
     return tl::make_unexpected(core::Error{"generator: too little memory for packets"});
   }
   rte_mempool_obj_iter(transmit_pool_, zero_buffer, nullptr);
-  if (const int rc = rte_dev_probe(options.vdev.c_str()); rc != 0) {
+  const bool there = is_pci_address(options.vdev);  // the EAL has probed it
+  if (const int rc = there ? 0 : rte_dev_probe(options.vdev.c_str()); rc != 0) {
     return tl::make_unexpected(failure("device " + options.vdev, rc));
   }
   const std::string name = options.vdev.substr(0, options.vdev.find(','));

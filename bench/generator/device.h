@@ -14,7 +14,7 @@
 namespace sluice::bench {
 
 struct DeviceOptions {
-  std::string vdev;             ///< "net_memif0,role=client,..."; anything DPDK takes
+  std::string vdev;             ///< "net_memif0,role=client,...", or a PCI address
   std::uint32_t core = 0;       ///< CPU of the generator
   bool hugepages = false;
   std::uint32_t memory_mib = 256;

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 
-from . import cluster, machine
+from . import cluster, machine, ports
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MAC = "02:00:00:00:00:01"       # of the device under test
@@ -39,14 +39,15 @@ class Link:
     """How generator and device under test are joined. kind: memif (the memory is the generator's,
     the device under test copies in both directions), memif-zero-copy (the memory is the device's,
     nobody copies), vhost (the device under test is the back end, the generator a virtio-user port),
-    veth (interfaces `dut` and `gen`)."""
+    veth (interfaces `dut` and `gen`), ports (two ports of this machine, see ports.py)."""
 
     descriptors = 1024  # of each ring
 
-    def __init__(self, kind, folder, packet_driver="af_packet"):
+    def __init__(self, kind, folder, packet_driver="af_packet", two_ports=None):
         self.kind = kind
         self.driver = packet_driver
         self.socket = folder / "link.sock"
+        self.ports = two_ports
 
     def _memif(self, role, zero_copy):
         rsize = self.descriptors.bit_length() - 1
@@ -60,6 +61,8 @@ class Link:
 
     @property
     def mac(self):
+        if self.kind == "ports":
+            return self.ports.mac
         return VHOST_MAC if self.kind == "vhost" else MAC
 
     def dut_device(self):
@@ -69,7 +72,13 @@ class Link:
             return self._memif("client", True)
         if self.kind == "vhost":
             return f"net_vhost0,iface={self.socket},queues=1"
+        if self.kind == "ports":
+            return self.ports.device(self.ports.dut)
         return f"{self.driver}:dut"
+
+    def dpdk_device(self):
+        """dut_device() as a DPDK program takes it: of testpmd and the probe, where they can."""
+        return self.ports.vdev(self.ports.dut) if self.kind == "ports" else self.dut_device()
 
     def generator_options(self):
         """Of our own generator, which speaks memif itself: a driver would be its limit."""
@@ -84,6 +93,8 @@ class Link:
         if self.kind == "vhost":
             return (f"net_virtio_user0,path={self.socket},queues=1,"
                     f"queue_size={self.descriptors},mac={GENERATOR_MAC}")
+        if self.kind == "ports":
+            return self.ports.vdev(self.ports.generator)
         return "net_af_packet0,iface=gen,qpairs=1,framesz=2048,framecnt=4096,blocksz=4096"
 
 
@@ -126,6 +137,7 @@ class Dut:
         self.link, self.folder, self.core = link, folder, core
         self.space = self.generator_space = None
         self.process = None
+        self.moved = contextlib.ExitStack()
         self.log = folder / "dut.log"
 
     def __enter__(self):
@@ -134,6 +146,13 @@ class Dut:
             if self.link.kind == "veth":
                 self.generator_space = Namespace()
                 self.space.veth(self.generator_space)
+            if self.link.kind == "ports":
+                self.generator_space = Namespace()
+                # As long as the interface is seen from here.
+                self.link.ports.given_mac = self.link.mac
+                for port, space in ((self.link.ports.dut, self.space),
+                                    (self.link.ports.generator, self.generator_space)):
+                    self.moved.enter_context(self.link.ports.moved(port, space))
         except BaseException:
             self.__exit__()
             raise
@@ -147,6 +166,7 @@ class Dut:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        self.moved.close()
         for space in {self.space, self.generator_space} - {None}:
             space.close()
 
@@ -318,10 +338,11 @@ class Testpmd(Dut):
         memory = (["--in-memory", "--single-file-segments"] if self.hugepages
                   else ["--no-huge", "--no-shconf"])
         d = str(self.link.descriptors)
+        device = self.link.dpdk_device()
+        bus = ["-a", device] if ports.Ports.is_pci(device) else ["--no-pci", "--vdev", device]
         # Line by line: what it says is waited for.
         self.spawn(["stdbuf", "-oL", "dpdk-testpmd", f"--lcores=0@{other},1@{self.core}",
-                    "--no-pci", "--no-telemetry", "-m", "512", *memory,
-                    "--vdev", self.link.dut_device(),
+                    "--no-telemetry", "-m", "512", *memory, *bus,
                     "--", f"--forward-mode={self.mode}", "--port-topology=loop", "--nb-cores=1",
                     "--total-num-mbufs=16384", f"--rxd={d}", f"--txd={d}", "--no-lsc-interrupt",
                     "--disable-link-check"],
@@ -343,12 +364,12 @@ class Probe(Dut):
     def open(self):
         p = self.point
         memory = 192 + p["flows"] // 2500 * (1 if p["family"] == 4 else 2)
-        self.spawn([str(self.binaries / "sluice-bench-probe"), "--vdev", self.link.dut_device(),
+        self.spawn([str(self.binaries / "sluice-bench-probe"), "--vdev", self.link.dpdk_device(),
                     "--core", str(self.core), "--memory-mib", str(memory), "--descriptors",
                     str(self.link.descriptors), "--family", str(p["family"]), "--proto", p["proto"],
                     "--flows", str(p["flows"]), "--services", str(p["services"]),
                     *(["--hugepages"] if self.hugepages else [])])
-        if not self.link.generator_starts_first:
+        if self.link.kind == "memif":
             wait_for("no memif socket appears", self.link.socket.exists, 30, self.process, self.log)
 
     def ready(self):

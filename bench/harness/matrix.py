@@ -113,6 +113,20 @@ def syncs(name, services, modes):
             for mode in modes for who, dut in BESIDE]
 
 
+def ports():
+    """Over two ports of this machine. They are no pairs: one program at a time has a port."""
+    devices = (("", "sluiced"), ("-macswap", "testpmd-macswap"), ("-io", "testpmd-io"),
+               ("-probe", "probe"))
+    rows = [row("ports" + tail, device, "ports", measures=("throughput",) if tail else
+                ("throughput", "search", "latency")) for tail, device in devices]
+    rows += [row(f"ports{tail}-1m", device, "ports", flows=1_000_000)
+             for tail, device in devices if tail != "-io"]
+    return rows + [row("ports-ipv6", link="ports", family=6),
+                   row("ports-imix", link="ports", lengths=IMIX),
+                   row("ports-macswap-imix", "testpmd-macswap", "ports", lengths=IMIX),
+                   row("ports-flood", link="ports", fresh=0.5, measures=("throughput", "flood"))]
+
+
 def smoke():
     tiny = {"flows": 500, "services": 2, "backends": 3, "idle": "auto"}
     return [row("smoke", **tiny), row("smoke-ipip", mode="ipip", family=6, proto="udp", **tiny)]

@@ -10,8 +10,8 @@ import shutil
 import tempfile
 import time
 
-from . import (dut, generators, in_process, kube_proxy, machine, matrix, measure, pktgen, profile,
-               pushing, report, stateful, syncing, targets)
+from . import (dut, generators, in_process, kube_proxy, machine, matrix, measure, pktgen, ports,
+               profile, pushing, report, stateful, syncing, targets)
 
 TRIAL = 0.1         # seconds of a trial of a search
 FLOW_TIMEOUT = 1.2  # after which a first packet without another is forgotten (dut.py), and a little
@@ -52,6 +52,9 @@ class Session:
         kind, _, driver = row["link"].partition("-")
         if kind == "veth":
             link = dut.Link("veth", folder, packet_driver=driver or "auto")
+        elif kind == "ports":
+            link = dut.Link("ports", folder,
+                            two_ports=ports.Ports(self.chosen.ports, self.chosen.dut_mac))
         else:
             link = dut.Link(row["link"], folder)
         core, point, huge = self.dut_core, row["point"], self.pages.enough
@@ -265,6 +268,8 @@ class Session:
 
     def run_rows(self):
         rows = matrix.ROWS[self.chosen.kind]()
+        if self.chosen.ports:
+            rows = matrix.ports() + rows
         if self.chosen.dut:
             rows.insert(4, matrix.row("dut", "command", pair="base"))
         if self.chosen.only:
