@@ -202,8 +202,8 @@ def markdown(result, old, pictures):
             "Frames that came back, in million a second: median of "
             f"{result['settings']['windows']} windows of {result['settings']['seconds']} s "
             "(four times as many, of half as long, for rows of a pair; in --full 5 of 0.5 s for "
-            "rows without one) and half their range. Compare ratios; absolute figures hold for this machine and "
-            "hour.\n\n")
+            "rows without one) and half their range. Compare ratios; absolute figures hold for this "
+            "machine and hour.\n\n")
     text += "## Ratio to the peers\n\n" + _table(
         ["row", "peer", "ratio"], [(a, b, f"{r:.2f}") for a, b, r in ratios(result["rows"])])
     text += "## Targets\n\n```\n" + "".join(targets.line(t) + "\n" for t in result["targets"])
