@@ -70,7 +70,7 @@ class CoreLoop {
     }
     // Entries are asked for as the worker does: so many packets before their turn.
     constexpr std::uint32_t kAhead =
-        kUpTo == UpTo::kLookup ? pipeline::kBurst : pipeline::kEntriesAhead;
+        kUpTo == UpTo::kLookup ? pipeline::kBurst : pipeline::kEntriesAhead<F>;
     const std::uint64_t found =
         store_.table.find_likely(pointers_.data(), hashes_.data(), n, hits_.data(), kAhead);
     if constexpr (kUpTo == UpTo::kLookup) {
