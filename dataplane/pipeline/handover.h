@@ -52,27 +52,29 @@ enum class HandoverContent : std::uint8_t {
 /// A packet on its way to another worker, by value: what the sender found out goes along, so that
 /// the receiver neither parses nor hashes a flow again. A flow of IPv4 takes the first line alone:
 /// between two cores each line costs about as much as the work on the packet.
+///
+/// Packet and ParsedFrame are copied as they lie, in few and wide moves; what the message adds to
+/// them lies in their padding.
 struct alignas(64) HandoverMessage {
   static constexpr std::size_t kPacketBytes = offsetof(Packet, origin) + sizeof(Origin);
   static constexpr std::size_t kRestAt = offsetof(core::ParsedFrame, l3_offset);
-  static constexpr std::size_t kRestBytes = 14;  ///< the last one is padding
+  static constexpr std::size_t kRestBytes = sizeof(core::ParsedFrame) - kRestAt;
 
   std::array<std::byte, kPacketBytes> packet;  ///< a Packet without its padding
   Stage stage = Stage::kFresh;
   HandoverContent content = HandoverContent::kNothing;
   std::uint32_t hash = 0;  ///< of the key; all tables of a group hash alike
   core::FlowKey4 key4;     ///< kPorts: its ports and protocol alone
-  std::array<std::byte, kRestBytes> rest;  ///< of the ParsedFrame of a flow: all behind its key
-  std::uint16_t from = 0;                  ///< worker that sent it
+  /// Of the ParsedFrame of a flow: all behind its key, without its padding.
+  std::array<std::byte, kRestBytes - sizeof(std::uint16_t)> rest;
+  std::uint16_t from = 0;  ///< worker that sent it
   core::FlowKey6 key6;
   AffinityAnswer answer;  ///< stages kHome and kPicked
 
-  void put(const Packet& p) noexcept { std::memcpy(packet.data(), &p, kPacketBytes); }
-  void take(Packet& p) const noexcept {
-    std::memcpy(reinterpret_cast<std::byte*>(&p), packet.data(), kPacketBytes);
-  }
-  /// Packet::data. The copy that take() makes is not to be asked for it at once: it was written in
-  /// two halves that meet inside this pointer, and a core waits until both have reached its cache.
+  /// First of all that is put.
+  void put(const Packet& p) noexcept { std::memcpy(static_cast<void*>(this), &p, sizeof p); }
+  void take(Packet& p) const noexcept { std::memcpy(&p, static_cast<const void*>(this), sizeof p); }
+  /// Packet::data.
   [[nodiscard]] const std::uint8_t* frame() const noexcept {
     const std::uint8_t* data = nullptr;
     std::memcpy(&data, packet.data() + offsetof(Packet, data), sizeof data);
@@ -87,10 +89,11 @@ struct alignas(64) HandoverMessage {
   [[nodiscard]] FragmentPorts ports() const noexcept {
     return {key4.sport, key4.dport, key4.proto};
   }
-  /// Precondition: f is a flow.
+  /// Before `from`. Precondition: f is a flow.
   void put(const core::ParsedFrame& f, std::uint32_t key_hash) noexcept {
     hash = key_hash;
-    std::memcpy(rest.data(), reinterpret_cast<const std::byte*>(&f) + kRestAt, kRestBytes);
+    std::memcpy(reinterpret_cast<std::byte*>(this) + offsetof(HandoverMessage, rest),
+                reinterpret_cast<const std::byte*>(&f) + kRestAt, kRestBytes);
     if (f.kind == core::FrameKind::kFlow4) {
       content = HandoverContent::kFlow4;
       key4 = f.key4;
@@ -112,12 +115,16 @@ struct alignas(64) HandoverMessage {
 
  private:
   void take_rest(core::ParsedFrame& f) const noexcept {
-    std::memcpy(reinterpret_cast<std::byte*>(&f) + kRestAt, rest.data(), kRestBytes);
+    std::memcpy(reinterpret_cast<std::byte*>(&f) + kRestAt,
+                reinterpret_cast<const std::byte*>(this) + offsetof(HandoverMessage, rest),
+                kRestBytes);
   }
 };
 static_assert(sizeof(HandoverMessage) == 128 && offsetof(HandoverMessage, key6) == 64);
-static_assert(HandoverMessage::kRestAt + HandoverMessage::kRestBytes >
-              offsetof(core::ParsedFrame, family));
+static_assert(offsetof(HandoverMessage, packet) == 0 &&
+              offsetof(HandoverMessage, key4) == sizeof(Packet));
+static_assert(offsetof(core::ParsedFrame, family) + sizeof(core::Family) <=
+              sizeof(core::ParsedFrame) - sizeof(HandoverMessage::from));
 
 using HandoverRing = SpscRing<HandoverMessage>;
 using PathMtuRing = SpscRing<PathMtu>;

@@ -146,7 +146,6 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
   const core::ParsedFrame& f = batch_.parsed[i];
   message.put(batch_.packets[i]);
   message.stage = stage;
-  message.from = static_cast<std::uint16_t>(config_.index);
   if (f.kind == core::FrameKind::kFlow4 || f.kind == core::FrameKind::kFlow6) {
     message.put(f, batch_.hashes[i]);
   } else if ((batch_.has_ports >> i & 1) != 0) {
@@ -154,6 +153,7 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
   } else {
     message.content = HandoverContent::kNothing;
   }
+  message.from = static_cast<std::uint16_t>(config_.index);
   if (stage >= Stage::kHome) {
     message.answer = batch_.answers[i];
   }

@@ -62,6 +62,8 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
   std::array<std::uint8_t, kBurst> flows;
   std::uint32_t n = 0;
   bool let_in = false;
+  // A copy of what no packet changes: it would be read again after every write to a message.
+  const SteeringCache memory = steering_;
   for (std::uint32_t i = 0; i < batch_.size; ++i) {
     if (!parse(i)) [[unlikely]] {
       batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);
@@ -71,51 +73,57 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
       continue;
     }
     const core::ParsedFrame& f = batch_.parsed[i];
-    batch_.hashes[i] =
+    const std::uint32_t hash =
         f.kind == core::FrameKind::kFlow4 ? conns4_.hash(f.key4) : conns6_.hash(f.key6);
-    steering_.prefetch(batch_.hashes[i]);
+    batch_.hashes[i] = hash;
+    memory.prefetch(hash);
     flows[n++] = static_cast<std::uint8_t>(i);
   }
+  steer(memory, std::span(flows).first(n), sizes);
+}
+
+/// Sends on those of `flows` that are known to live elsewhere, and sorts the others.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+[[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::steer(
+    const SteeringCache& memory, std::span<const std::uint8_t> flows,
+    BatchSizes& sizes) noexcept {
   OpenRings rings(links_.rings, config_.index);
+  const auto own = static_cast<std::uint16_t>(config_.index);
   std::uint32_t known = 0;
-  std::uint32_t sent = 0;
-  for (std::uint32_t k = 0; k < n; ++k) {
-    const std::uint32_t i = flows[k];
-    const std::uint32_t worker = known_worker(i);
+  std::uint32_t lost = 0;
+  for (const std::uint32_t i : flows) {
+    const std::uint32_t hash = batch_.hashes[i];
+    const std::uint32_t worker = known_worker(memory, i, hash);
     if (worker == SteeringCache::kNone) {
-      sort_parsed(i, batch_.hashes[i], sizes);
+      sort_parsed(i, hash, sizes);
       continue;
     }
     ++known;
-    sent += send_known(i, rings.to(worker)) ? 1 : 0;
+    if (partial_csum_ != 0) [[unlikely]] {
+      complete_checksum(i);  // its port is not fed by a kernel for whoever gets it
+    }
+    HandoverMessage* const message = rings.to(worker).claim();
+    if (message == nullptr) [[unlikely]] {
+      drop(batch_.packets[i], Counter::kHandoverRingFull);
+      ++lost;
+      continue;
+    }
+    message->put(batch_.packets[i]);
+    message->stage = Stage::kKnown;
+    message->put(batch_.parsed[i], hash);
+    message->from = own;
   }
   counters_.add(Counter::kSteeringMisses, known);
   counters_.add(Counter::kSteeringKnown, known);
-  counters_.add(Counter::kHandoverSent, sent);
+  counters_.add(Counter::kHandoverSent, known - lost);
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 [[gnu::always_inline]] inline std::uint32_t Worker<Io, I4, I6, C>::known_worker(
-    std::uint32_t i) const noexcept {
+    const SteeringCache& memory, std::uint32_t i, std::uint32_t hash) const noexcept {
   constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck;
   const bool syn = (batch_.parsed[i].tcp_flags & kOpening) == core::kTcpSyn;
-  return syn ? SteeringCache::kNone : steering_.find(batch_.hashes[i]);
-}
-
-/// Writes the message; the ring is to be published. @return false: it was full, the packet is gone.
-template <PacketIo Io, class I4, class I6, WorkerClock C>
-[[gnu::always_inline]] inline bool Worker<Io, I4, I6, C>::send_known(
-    std::uint32_t i, HandoverRing& ring) noexcept {
-  if (partial_csum_ != 0) {
-    complete_checksum(i);  // its port is not fed by a kernel for whoever gets it
-  }
-  HandoverMessage* const message = ring.claim();
-  if (message == nullptr) [[unlikely]] {
-    drop(batch_.packets[i], Counter::kHandoverRingFull);
-    return false;
-  }
-  write_message(i, Stage::kKnown, *message);
-  return true;
+  return syn ? SteeringCache::kNone : memory.find(hash);
 }
 
 /// A packet that was sent by what was remembered, and is back.

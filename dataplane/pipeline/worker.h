@@ -171,8 +171,10 @@ class Worker {
 
   // stage_steer.h: packets known to belong to another worker
   void parse_and_steer(BatchSizes& sizes) noexcept;
-  [[nodiscard]] std::uint32_t known_worker(std::uint32_t i) const noexcept;
-  bool send_known(std::uint32_t i, HandoverRing& ring) noexcept;
+  [[nodiscard]] std::uint32_t known_worker(const SteeringCache& memory, std::uint32_t i,
+                                           std::uint32_t hash) const noexcept;
+  void steer(const SteeringCache& memory, std::span<const std::uint8_t> flows,
+             BatchSizes& sizes) noexcept;
   void see_returned(std::uint32_t hash) noexcept;
 
   // stage_lookup.h
