@@ -49,20 +49,21 @@ class CommandQueue {
     return true;
   }
 
-  /// What `make` answers in the worker's thread; `otherwise` when the queue is closed before. An
-  /// exception of `make` is the caller's.
+  /// What `make` answers in the worker's thread; `otherwise` when the queue is closed before, or
+  /// the work dropped. An exception of `make` is the caller's.
   template <class Value, class Make>
   Value ask(Make make, Value otherwise) {
     auto promise = std::make_shared<std::promise<Value>>();
     auto future = promise->get_future();
-    const auto work = [promise, make] {
+    // The work alone keeps the promise: it must break when the work is dropped.
+    auto work = [promise = std::move(promise), make = std::move(make)] {
       try {
         promise->set_value(make());
       } catch (...) {
         promise->set_exception(std::current_exception());
       }
     };
-    return post(work, true) ? wait(future, std::move(otherwise)) : otherwise;
+    return post(std::move(work), true) ? wait(future, std::move(otherwise)) : otherwise;
   }
 
   /// The value, or `otherwise` when its promise was dropped.

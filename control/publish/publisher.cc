@@ -259,7 +259,7 @@ class Publisher::Impl {
     auto work = std::make_shared<Change>(std::move(change));
     const auto litter = std::make_shared<std::shared_ptr<const void>>();
     const bool taken = queue_.post(
-        [this, promise, work, litter] {
+        [this, promise = std::move(promise), work, litter] {
           Answer answer;
           try {
             answer = (*work)();
