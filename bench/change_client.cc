@@ -19,6 +19,19 @@ grpc::Status ChangeClient::update(const v1::UpdateRequest& request, v1::UpdateRe
   return stub_->Update(&context, request, &response);
 }
 
+grpc::Status ChangeClient::nothing() {
+  grpc::ClientContext context;
+  const grpc::ByteBuffer request(nullptr, 0);
+  const auto call =
+      raw_.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue_);
+  call->StartCall();
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+  call->Finish(&answer, &status, this);
+  done();
+  return status;
+}
+
 ChangeClient::Encoded ChangeClient::encode(const std::vector<v1::ReplaceSnapshotRequest>& parts) {
   Encoded encoded;
   for (const auto& part : parts) {

@@ -19,6 +19,9 @@ class ChangeClient {
 
   grpc::Status update(const v1::UpdateRequest& request, v1::UpdateResponse& response);
 
+  /// gRPC's health check: a call of which nothing is asked.
+  grpc::Status nothing();
+
   using Encoded = std::vector<grpc::ByteBuffer>;
   [[nodiscard]] static Encoded encode(const std::vector<v1::ReplaceSnapshotRequest>& parts);
   grpc::Status replace(const Encoded& parts, v1::ReplaceSnapshotResponse& response);

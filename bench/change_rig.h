@@ -91,6 +91,9 @@ class ChangeRig final : public core::TableSink, public pipeline::WorkerView {
 
  private:
   struct Parts;
+  static void precede();
+  void run();
+
   std::mutex mutex_;  ///< the view publisher has one caller at a time
   std::unique_ptr<Parts> parts_;
   std::atomic<bool> stop_{false};
