@@ -28,8 +28,10 @@ core::ConnTimeouts timeouts_for(double live, double per_second) {
   return timeouts;
 }
 
-std::unique_ptr<Rig> make_rig(std::uint64_t ns_per_poll, double per_second, bool& failed) {
+std::unique_ptr<Rig> make_rig(std::uint64_t ns_per_poll, double per_second,
+                              core::SchedulerKind scheduler, bool& failed) {
   RigConfig config;
+  config.scheduler = scheduler;
   config.connections = kTableFlows;
   config.ns_per_poll = ns_per_poll;
   config.timeouts = timeouts_for(kLiveFlows, per_second);
@@ -106,10 +108,11 @@ std::uint32_t bursts_in(double seconds, double per_second) {
 
 }  // namespace
 
-Figure new_flow_cycles(const TurnsConfig& config, double seconds, bool& failed) {
+Figure new_flow_cycles(const TurnsConfig& config, double seconds, bool& failed,
+                       core::SchedulerKind scheduler) {
   const std::uint32_t measured = bursts_in(seconds, kFlowsPerSecond);
   const auto rig = make_rig(static_cast<std::uint64_t>(pipeline::kBurst / kFlowsPerSecond * 1e9),
-                            kFlowsPerSecond, failed);
+                            kFlowsPerSecond, scheduler, failed);
   if (rig == nullptr) {
     return {};
   }
@@ -141,7 +144,7 @@ Figure new_flow_cycles(const TurnsConfig& config, double seconds, bool& failed) 
 Figure whole_connection_cycles(const TurnsConfig& config, double seconds, bool& failed) {
   constexpr double kPerSecond = 0.5e6;
   const auto rig = make_rig(static_cast<std::uint64_t>(pipeline::kBurst / kPerSecond * 1e9 / 7),
-                            kPerSecond, failed);
+                            kPerSecond, core::SchedulerKind::kRandom, failed);
   if (rig == nullptr) {
     return {};
   }

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "bench/turns.h"
+#include "dataplane/core/fwd/forwarding_table.h"
 
 namespace sluice::bench {
 
@@ -13,7 +14,9 @@ inline constexpr std::uint32_t kLiveFlows = kTableFlows / 100 * 95;  ///< while 
 /// of the bench's clock, time-out of a half-open flow such that as many go as come. The figure is
 /// of windows of some milliseconds: their low quantile and their median.
 /// @param seconds  of that clock to measure; the target asks for 60, 0: an eighth of one.
-[[nodiscard]] Figure new_flow_cycles(const TurnsConfig& config, double seconds, bool& failed);
+/// @param scheduler  of the Service of all.
+[[nodiscard]] Figure new_flow_cycles(const TurnsConfig& config, double seconds, bool& failed,
+                                     core::SchedulerKind scheduler = core::SchedulerKind::kRandom);
 
 /// Cycles for a whole TCP connection: SYN, SYN-ACK, ACK, request, answer with FIN, FIN, last ACK;
 /// and the expiry of an older one, 1 million live.

@@ -16,6 +16,7 @@
 #include "bench/new_flows.h"
 #include "bench/section.h"
 #include "bench/targets.h"
+#include "dataplane/core/fwd/text.h"
 
 namespace sluice::bench {
 namespace {
@@ -54,6 +55,9 @@ class Bench {
     }
     if (options_.modes) {
       beside_each_other();
+      if (!options_.established.only_targets) {
+        new_flows_by_scheduler();
+      }
     }
     if (!failed_) {
       print_targets(results_);
@@ -116,6 +120,16 @@ class Bench {
                 created.told, created.median.value_or(0), whole.told, whole.median.value_or(0));
   }
 
+  void new_flows_by_scheduler() {
+    std::printf("# the same new flows by scheduler, %u endpoints\n", Rig::kBackends);
+    for (const core::SchedulerKind scheduler : core::kAllSchedulers) {
+      const Figure created = new_flow_cycles(options_.turns, 0, failed_, scheduler);
+      std::printf("new_%-8s %8.0f cycles a flow, median %.0f\n",
+                  std::string(core::name_of(scheduler)).c_str(), created.told,
+                  created.median.value_or(0));
+    }
+  }
+
   /// Millions a second, of cycles each.
   [[nodiscard]] Figure rate_of(const Figure& cycles) const {
     const double millions = options_.clock_ghz * 1000;
@@ -144,13 +158,13 @@ int main(int argc, char** argv) {
   app.add_flag("--hugepages", options.hugepages, "use huge pages");
   app.add_option("--new-flow-seconds", options.new_flow_seconds,
                  "of the bench's clock that flows come and go; 60 for the target");
-  app.add_flag("--modes", options.modes, "every mode, family and share of handed over packets too");
+  app.add_flag("--modes", options.modes, "every mode, family, scheduler and share of handed over packets too");
   app.add_option("--section", options.section,
                  "one figure alone: nat4_64k, new_flows, modes_ipip4, beside_changes");
   app.add_flag("--no-parts", options.established.no_parts,
                "not what each part of the worker takes");
   app.add_flag("--only-targets", options.established.only_targets,
-               "not what else of IPv6 stands beside its nat");
+               "not what else of IPv6 stands beside its nat, nor new flows by scheduler");
   app.add_flag("--only-nat4", options.established.only_nat4, "IPv4 nat alone");
   CLI11_PARSE(app, argc, argv);
   if (!sluice::bench::start_eal(options.hugepages, options.memory_mib)) {

@@ -40,6 +40,7 @@ core::ServicePort service(const RigConfig& config, std::uint32_t endpoints) {
   s.externally_accessible = true;
   s.has_any = s.has_internal = s.has_external = true;
   s.protocol = config.protocol;
+  s.scheduler = config.scheduler;
   s.affinity_seconds = config.affinity ? 10800 : 0;
   s.mode = config.fullnat ? core::ForwardingMode::kByRule
            : config.ipip  ? core::ForwardingMode::kIpip

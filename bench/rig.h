@@ -80,6 +80,7 @@ struct RigConfig {
   bool fullnat = false;      ///< a Service that masquerades external traffic
   bool ipip = false;         ///< to every endpoint through a tunnel; only clients send
   bool dr = false;           ///< endpoints on the link, packets unchanged; only clients send
+  core::SchedulerKind scheduler = core::SchedulerKind::kRandom;
   bool affinity = false;     ///< a Service that keeps clients at their endpoint
   bool handed_over = false;  ///< a second worker owns every flow, the first receives every frame
   bool shared = false;       ///< a second worker owns about half of the flows

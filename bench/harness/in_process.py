@@ -1,11 +1,13 @@
 """The benches without I/O: their output, their `target` lines, profiles of what is short."""
 
+import pathlib
 import re
 import subprocess
 import tempfile
 
 from . import machine, profile
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TARGET = re.compile(r"^target (\S+)\s+measured\s+(\S+)\s+wanted\s+(\S+)\s+goal\s+(\S+) (pass|short)"
                     r"(?:\s+# (.*))?$", re.M)
 FLOOR = re.compile(r"^floor\s+(\S+)\s+(\S+)\s+\((.*)\)$", re.M)
@@ -62,7 +64,10 @@ def commands(kind, binaries, huge):
                                     if quick else [])),
         "kernel": bench("kernel", "--services", "10000", "--kind", "0", "--peer-seconds",
                         "0" if quick else "60")}
-    return found if quick else {**found, "micro": bench("micro")}
+    if quick:
+        return found
+    lines = [str(ROOT / "bench" / "check"), "--lines", "--build", str(binaries.parent)]
+    return {**found, "micro": bench("micro"), "cache lines": lines}
 
 
 # What has threads of its own is not pinned, but goes before other programs (bench/change does so).
