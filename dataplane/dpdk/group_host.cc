@@ -10,13 +10,6 @@ namespace {
 
 using core::ForwardingMode;
 
-std::string unsupported_part(const core::ServicePort& service) {
-  if (service.mode == ForwardingMode::kDr || service.mode == ForwardingMode::kIpip) {
-    return "its forwarding mode is not built in";
-  }
-  return "";
-}
-
 bool is_link_local(const core::IpAddress& address) noexcept {
   return !address.is_v4() && address.data()[0] == 0xfe && (address.data()[1] & 0xc0) == 0x80;
 }
@@ -39,17 +32,7 @@ core::Result<core::ApplyReport> WorkerGroup::apply(const core::TablePtr& table) 
   if (on_table_) {
     on_table_(*table);
   }
-  core::ApplyReport report;
-  report.generation = table->generation();
-  for (std::uint32_t slot = 0; slot < table->slot_limit(); ++slot) {
-    const core::ServicePort* service = table->service(static_cast<core::ServiceSlot>(slot));
-    if (service != nullptr) {
-      if (std::string part = unsupported_part(*service); !part.empty()) {
-        report.unsupported.push_back({service->name, std::move(part)});
-      }
-    }
-  }
-  return report;
+  return core::ApplyReport{table->generation(), {}};  // workers can do all that a table asks for
 }
 
 std::vector<pipeline::PortInfo> WorkerGroup::port_infos() const {

@@ -114,6 +114,20 @@ TEST(RingWorker, SendsWhatTheInMemoryPortSends) {
   });
 }
 
+// Status told that dr and ipip are not built in, long after they were.
+TEST(RingWorker, EveryForwardingModeIsSupported) {
+  in_child([] {
+    RingGroup rings(1);
+    for (const auto mode : rings.group->capabilities().modes) {
+      TableMaker maker;
+      maker.services["ns/web"] = {.vip = kVip, .endpoints = {"10.244.1.21:80"}, .mode = mode};
+      const auto report = rings.group->apply(maker.make());
+      ASSERT_TRUE(report);
+      EXPECT_TRUE(report->unsupported.empty()) << static_cast<int>(mode);
+    }
+  });
+}
+
 // F1: replies arrive at the queue a hash of another tuple would pick.
 TEST(RingWorker, EveryPacketIsHandedOverWhenItArrivesAtTheWrongQueue) {
   in_child([] {
