@@ -170,23 +170,21 @@ class Dut:
         for space in {self.space, self.generator_space} - {None}:
             space.close()
 
-    @contextlib.contextmanager
     def held(self):
-        """It takes no CPU, which another one is to have; see going()."""
-        self.process.send_signal(signal.SIGSTOP)
-        try:
-            yield self
-        finally:
-            self.process.send_signal(signal.SIGCONT)
+        """Context: it takes no CPU, which another one is to have; see going()."""
+        return self._between(signal.SIGSTOP, signal.SIGCONT)
+
+    def going(self):
+        """Context, of one that is held."""
+        return self._between(signal.SIGCONT, signal.SIGSTOP)
 
     @contextlib.contextmanager
-    def going(self):
-        """Of one that is held."""
-        self.process.send_signal(signal.SIGCONT)
+    def _between(self, before, after):
+        self.process.send_signal(before)
         try:
             yield self
         finally:
-            self.process.send_signal(signal.SIGSTOP)
+            self.process.send_signal(after)
 
     def spawn(self, command, stdin=subprocess.DEVNULL):
         with open(self.log, "ab") as log:

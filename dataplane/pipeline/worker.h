@@ -173,8 +173,7 @@ class Worker {
   void parse_and_steer(BatchSizes& sizes) noexcept;
   [[nodiscard]] std::uint32_t known_worker(const SteeringCache& memory, std::uint32_t i,
                                            std::uint32_t hash) const noexcept;
-  void steer(const SteeringCache& memory, std::span<const std::uint8_t> flows,
-             BatchSizes& sizes) noexcept;
+  void steer(const SteeringCache&, std::span<const std::uint8_t> flows, BatchSizes&) noexcept;
   void see_returned(std::uint32_t hash) noexcept;
 
   // stage_lookup.h
