@@ -140,7 +140,7 @@ class ConnTable {
   ///                the table.
   ConnTable(const ConnTableConfig& config, Index index, std::span<std::byte> memory) noexcept
       : index_(std::move(index)),
-        seed_(config.hash_seed),
+        hash_(config.hash_seed),
         capacity_(rounded_capacity(config.capacity)),
         half_open_limit_(std::max(1u, capacity_ / std::max(1u, config.half_open_divisor))),
         hot_(reinterpret_cast<Hot*>(memory.data())),
@@ -149,7 +149,7 @@ class ConnTable {
 
   // --- lookup ---------------------------------------------------------------------------------
 
-  [[nodiscard]] std::uint32_t hash(const Key& key) const noexcept { return flow_hash(key, seed_); }
+  [[nodiscard]] std::uint32_t hash(const Key& key) const noexcept { return hash_(key); }
 
   /// hash() of a key that find_likely() will be asked for: what the lookup reads first is fetched
   /// meanwhile. To be called as soon as the key is known.
@@ -369,7 +369,7 @@ class ConnTable {
   void earn_sweep_credit(Tick passed) noexcept;
 
   Index index_;
-  std::uint64_t seed_;
+  FlowHash<Key> hash_;
   std::uint32_t capacity_;
   std::uint32_t half_open_limit_;
   Hot* hot_;
