@@ -66,14 +66,17 @@ class SpscRing {
     }
     const std::uint64_t there = tail_seen_ - head;
     const std::size_t count = there < n ? static_cast<std::size_t>(there) : n;
+    // Copies: take() may write anywhere, and they would be read again for each element.
+    const T* const slots = slots_.get();
+    const std::size_t mask = mask_;
     for (std::size_t i = 0; i < count && i < kAhead; ++i) {
-      __builtin_prefetch(&slots_[(head + i) & mask_]);
+      __builtin_prefetch(&slots[(head + i) & mask]);
     }
     for (std::size_t i = 0; i < count; ++i) {
       if (i + kAhead < count) {
-        __builtin_prefetch(&slots_[(head + i + kAhead) & mask_]);
+        __builtin_prefetch(&slots[(head + i + kAhead) & mask]);
       }
-      take(slots_[(head + i) & mask_]);
+      take(slots[(head + i) & mask]);
     }
     if (count != 0) {
       head_.store(head + count, std::memory_order_release);

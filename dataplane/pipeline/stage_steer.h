@@ -62,14 +62,16 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
   std::array<std::uint8_t, kBurst> flows;
   std::uint32_t n = 0;
   bool let_in = false;
-  // A copy of what no packet changes: it would be read again after every write to a message.
+  // Copies of what no packet changes: they would be read again after every write to a message.
   const SteeringCache memory = steering_;
-  for (std::uint32_t i = 0; i < batch_.size; ++i) {
+  const std::uint32_t size = batch_.size;
+  const bool at_door = batch_.at_door;
+  for (std::uint32_t i = 0; i < size; ++i) {
     if (!parse(i)) [[unlikely]] {
       batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);
       continue;
     }
-    if (batch_.at_door && ends_at_door(i, let_in)) {  // stage_flood.h
+    if (at_door && ends_at_door(i, let_in)) {  // stage_flood.h
       continue;
     }
     const core::ParsedFrame& f = batch_.parsed[i];
@@ -89,6 +91,7 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
     BatchSizes& sizes) noexcept {
   OpenRings rings(links_.rings, config_.index);
   const auto own = static_cast<std::uint16_t>(config_.index);
+  const bool fed_by_kernel = partial_csum_ != 0;
   std::uint32_t known = 0;
   std::uint32_t lost = 0;
   for (const std::uint32_t i : flows) {
@@ -99,7 +102,7 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
       continue;
     }
     ++known;
-    if (partial_csum_ != 0) [[unlikely]] {
+    if (fed_by_kernel) [[unlikely]] {
       complete_checksum(i);  // its port is not fed by a kernel for whoever gets it
     }
     HandoverMessage* const message = rings.to(worker).claim();
