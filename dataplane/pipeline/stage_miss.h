@@ -58,18 +58,17 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
     give_back<F>(i, tuple);
     return;
   }
-  constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck;
-  const bool syn = (f.tcp_flags & kOpening) == core::kTcpSyn;
+  const bool opens = core::is_opening(f.tcp_flags);
   if (batch_.stages[i] == Stage::kHome) {
     answer_owner(i, tuple);
     return;
   }
-  const Ownership owner = owner_of(*tables_, links_.owners, tuple, syn);
+  const Ownership owner = owner_of(*tables_, links_.owners, tuple, opens);
   if (owner.cls != FlowClass::kNone && owner.worker != config_.index &&
       batch_.stages[i] < Stage::kOwner) {
     if (elsewhere_.pays() && batch_.stages[i] == Stage::kFresh) {
-      // A SYN opens a connection, to be remembered from its next packet on.
-      syn ? steering_.forget(batch_.hashes[i]) : steering_.keep(batch_.hashes[i], owner.worker);
+      // What opens a connection is to be remembered from its next packet on.
+      opens ? steering_.forget(batch_.hashes[i]) : steering_.keep(batch_.hashes[i], owner.worker);
     }
     hand_over(i, owner.worker, Stage::kOwner);
     return;
@@ -92,7 +91,8 @@ void Worker<Io, I4, I6, C>::serve_miss(std::uint32_t i) noexcept {
     case FlowClass::kReply:
       // F24: whether this is a direct flow or what is left of a translated one only the host can
       // tell; it never leaves by a port as it is.
-      pass(i, f.protocol == core::kIpProtoTcp && !syn ? Counter::kHostNoEntry : Counter::kHostPass);
+      pass(i, f.protocol == core::kIpProtoTcp && !opens ? Counter::kHostNoEntry
+                                                        : Counter::kHostPass);
       return;
   }
 }

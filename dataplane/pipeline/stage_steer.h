@@ -124,9 +124,8 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 [[gnu::always_inline]] inline std::uint32_t Worker<Io, I4, I6, C>::known_worker(
     const SteeringCache& memory, std::uint32_t i, std::uint32_t hash) const noexcept {
-  constexpr std::uint8_t kOpening = core::kTcpSyn | core::kTcpAck;
-  const bool syn = (batch_.parsed[i].tcp_flags & kOpening) == core::kTcpSyn;
-  return syn ? SteeringCache::kNone : memory.find(hash);
+  const bool opens = core::is_opening(batch_.parsed[i].tcp_flags);
+  return opens ? SteeringCache::kNone : memory.find(hash);
 }
 
 /// A packet that was sent by what was remembered, and is back.

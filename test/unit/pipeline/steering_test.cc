@@ -338,6 +338,15 @@ TEST_F(SteeringTest, ASynAsksNobody) {
   EXPECT_EQ(returned(), 0u);
 }
 
+TEST_F(SteeringTest, AResetWithSynOpensNothingAndGoesByTheMemory) {
+  const std::uint16_t sport = port_of_worker(1);
+  remembered(sport);
+  const std::uint64_t before = known();
+  EXPECT_EQ(sent(0, tcp4(kClient, kVip, sport, 80, kSyn | kRst)).size(), 1u);
+  EXPECT_EQ(known(), before + 1);
+  EXPECT_EQ(returned(), 0u);
+}
+
 TEST_F(SteeringTest, AnUnfinishedChecksumIsCompletedBeforeItsFrameLeaves) {
   auto ports = group_.default_ports();
   ports[0].rx_partial_csum = true;
