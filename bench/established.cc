@@ -94,9 +94,9 @@ class Established {
     }
     // Over the probe's table, but not next to it in turn: it would find it in the caches.
     const FlowSpace<core::Ipv4> space{flows_, Rig::kBackends};
-    turns.add(name<core::Ipv4>("bare_handed"),
-              std::make_unique<HandedProbeSide<core::Ipv4>>(std::move(probe4_), space));
-    return add_worker<core::Ipv6>(turns, "nat") && add_probe<core::Ipv6>(turns);
+    return turns.add_made(name<core::Ipv4>("bare_handed"),
+                          HandedProbeSide<core::Ipv4>::make(std::move(probe4_), space)) &&
+           add_worker<core::Ipv6>(turns, "nat") && add_probe<core::Ipv6>(turns);
   }
 
   template <class F>

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,28 +15,58 @@ namespace sluice::bench {
 
 // Floors: what the least program that does a job takes here, measured in the run of the target.
 
-/// The bare probe in two loops on one core, burst by burst: one reads every key, the other, to
-/// which a ring takes them, does the rest. What it takes more than ProbeSide is a bare hand-over.
+/// The bare probe in two loops on one core, burst by burst: one reads every key and asks a worker's
+/// memory of flows whose it is, the other, to which a ring takes them, does the rest. What it takes
+/// more than ProbeSide is a bare hand-over.
 template <class F>
 class HandedProbeSide final : public Timed {
  public:
-  HandedProbeSide(std::shared_ptr<Probe<F>> probe, const FlowSpace<F>& space)
-      : probe_(std::move(probe)), space_(space) {}
+  /// Errors: too little memory.
+  [[nodiscard]] static MadeSide make(std::shared_ptr<Probe<F>> probe, const FlowSpace<F>& space) {
+    auto memory = dpdk::EntryMemory::allocate(
+        {"bare_handed"}, pipeline::SteeringCache::memory_bytes(kWorkers, space.flows));
+    if (!memory) {
+      return tl::unexpected(memory.error());
+    }
+    auto side = std::unique_ptr<HandedProbeSide>(
+        new HandedProbeSide(std::move(probe), space, std::move(*memory)));
+    for (std::uint32_t f = 0; f < space.flows; ++f) {
+      for (const auto& key : {space.forward(f), space.reply(f)}) {
+        side->whose_.keep(Probe<F>::hash(key), 1);
+      }
+    }
+    return side;
+  }
 
   bool fill(FrameRing& ring, std::uint64_t round) override {
     fill_both_ways(space_, ring, round);
     return true;
   }
   void run(const pipeline::Packet* packets, std::uint32_t n) noexcept override {
-    Probe<F>::hand_over(packets, n, ring_);
+    known_ += Probe<F>::hand_over(packets, n, whose_, ring_);
     found_ += probe_->take_over(ring_);
   }
   [[nodiscard]] std::uint64_t done() const override { return found_; }
+  [[nodiscard]] std::string counters() const override {
+    return " of remembered flows " + std::to_string(known_);
+  }
 
  private:
+  static constexpr std::size_t kWorkers = 2;
+
+  HandedProbeSide(std::shared_ptr<Probe<F>> probe, const FlowSpace<F>& space,
+                  dpdk::EntryMemory memory)
+      : probe_(std::move(probe)),
+        space_(space),
+        memory_(std::move(memory)),
+        whose_(0, kWorkers, memory_.span()) {}
+
   std::shared_ptr<Probe<F>> probe_;
   FlowSpace<F> space_;
+  dpdk::EntryMemory memory_;
+  pipeline::SteeringCache whose_;
   typename Probe<F>::Ring ring_{512};  // as the worker's
+  std::uint64_t known_ = 0;
   std::uint64_t found_ = 0;
 };
 

@@ -11,6 +11,7 @@
 #include "dataplane/core/net/rewrite.h"
 #include "dataplane/dpdk/rte_hash_index.h"
 #include "dataplane/pipeline/spsc_ring.h"
+#include "dataplane/pipeline/steering_cache.h"
 
 namespace sluice::bench {
 
@@ -77,6 +78,10 @@ class Probe {
     return find_bulk(&pointer, &hashed, 1, &hit) != 0;
   }
 
+  [[nodiscard]] static std::uint32_t hash(const Key& key) noexcept {
+    return core::flow_hash(key, 1);
+  }
+
   /// A packet on its way from a loop that received it to the one that has its flow.
   struct Handed {
     std::uint8_t* frame;
@@ -95,18 +100,27 @@ class Probe {
     return serve(burst, n, [packets](std::size_t i) { return packets[i].data; });
   }
 
-  /// The same in two loops. This one reads and hashes a key, which says whose the packet is.
-  static void hand_over(const pipeline::Packet* packets, std::uint32_t n, Ring& ring) noexcept {
+  /// The same in two loops. This one reads and hashes a key, and asks what is remembered of the flow,
+  /// as a worker does, whose it is. @return packets of remembered flows; the others go there too.
+  static std::uint32_t hand_over(const pipeline::Packet* packets, std::uint32_t n,
+                                 const pipeline::SteeringCache& memory, Ring& ring) noexcept {
+    Burst burst;
     for (std::uint32_t i = 0; i < n; ++i) {
+      read_key(packets[i].data, burst.keys[i]);
+      burst.hashes[i] = hash(burst.keys[i]);
+      memory.prefetch(burst.hashes[i]);
+    }
+    std::uint32_t known = 0;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      known += memory.find(burst.hashes[i]) != pipeline::SteeringCache::kNone ? 1 : 0;
       Handed* const to = ring.claim();
       if (to == nullptr) {
         break;
       }
-      to->frame = packets[i].data;
-      read_key(packets[i].data, to->key);
-      to->hash = hash(to->key);
+      *to = {packets[i].data, burst.hashes[i], burst.keys[i]};
     }
     ring.publish();
+    return known;
   }
   /// The other loop. @return packets found and rewritten, at most a burst.
   std::uint32_t take_over(Ring& ring) noexcept {
@@ -150,7 +164,6 @@ class Probe {
     return static_cast<std::uint32_t>(std::popcount(found));
   }
 
-  static std::uint32_t hash(const Key& key) noexcept { return core::flow_hash(key, 1); }
   // A key's data is the number of its entry, as rte_hash keeps it beside the key.
   void insert(const Key& key, std::uintptr_t entry) noexcept {
     rte_hash_add_key_with_hash_data(index_.get(), &key, hash(key), reinterpret_cast<void*>(entry));
