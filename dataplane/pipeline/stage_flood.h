@@ -31,15 +31,18 @@ bool Worker<Io, I4, I6, C>::is_over_budget() const noexcept {
 
 /// As the loop over parse_and_sort(), without the SYNs that end here.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
-[[gnu::noinline]] void Worker<Io, I4, I6, C>::parse_at_door(BatchSizes& sizes) noexcept {
+[[gnu::noinline]] void Worker<Io, I4, I6, C>::parse_at_door() noexcept {
+  BatchSizes sizes = batch_.sizes();
   bool let_in = false;
-  for (std::uint32_t i = 0; i < batch_.size; ++i) {
+  const std::uint32_t n = batch_.size;
+  for (std::uint32_t i = 0; i < n; ++i) {
     if (!parse(i)) [[unlikely]] {
       batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);
     } else if (!ends_at_door(i, let_in)) {
       hash_and_sort(i, sizes);
     }
   }
+  batch_.set_sizes(sizes);
 }
 
 /// A parsed flow packet that is dropped for a flood. @param let_in  one of this burst has been.

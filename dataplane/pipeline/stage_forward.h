@@ -102,8 +102,9 @@ inline void Worker<Io, I4, I6, C>::put_on_wire(const Packet& packet, NextHopWord
   constexpr std::uint64_t kMacMask = (std::uint64_t{1} << 48) - 1;
   const FastPort& out = fast_port(word.port());
   const std::uint64_t head = (word.raw & kMacMask) | out.source_mac;
-  std::memcpy(packet.data, &head, 8);
-  std::memcpy(packet.data + 8, &out.source_tail, 4);
+  std::uint8_t* const data = packet.data;
+  std::memcpy(data, &head, 8);
+  std::memcpy(data + 8, &out.source_tail, 4);
   io_.transmit(word.port(), packet);
   ++queued_;
 }

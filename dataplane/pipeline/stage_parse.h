@@ -11,21 +11,21 @@ namespace sluice::pipeline {
 /// Hashes each key at once: what its lookup reads comes while the rest of the burst is parsed.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::parse_batch() noexcept {
-  BatchSizes sizes = batch_.sizes();
-  const std::uint32_t n = batch_.size;
-  const std::uint64_t unparsed = batch_.unparsed;
   if (batch_.ask_steering) [[unlikely]] {
-    parse_and_steer(sizes);  // stage_steer.h
+    parse_and_steer();  // stage_steer.h
   } else if (batch_.at_door) [[unlikely]] {
-    parse_at_door(sizes);  // stage_flood.h
-  } else if (unparsed != 0) {
+    parse_at_door();  // stage_flood.h
+  } else if (batch_.unparsed != 0) {
+    BatchSizes sizes = batch_.sizes();  // nobody's but this loop's: it stays in registers
+    const std::uint32_t n = batch_.size;
+    const std::uint64_t unparsed = batch_.unparsed;
     for (std::uint32_t i = 0; i < n; ++i) {
       if ((unparsed >> i & 1) != 0) [[likely]] {
         parse_and_sort(i, sizes);
       }
     }
+    batch_.set_sizes(sizes);
   }
-  batch_.set_sizes(sizes);
   misses_size_ = 0;
   changed_ = false;
   if (partial_csum_ != 0) {
@@ -38,11 +38,15 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 [[gnu::always_inline]] inline bool Worker<Io, I4, I6, C>::parse(std::uint32_t i) noexcept {
   constexpr std::uint64_t kMacMask = (std::uint64_t{1} << 48) - 1;
   const Packet& p = batch_.packets[i];
+  const std::uint8_t* const data = p.data;
   core::ParsedFrame& f = batch_.parsed[i];
-  core::parse_frame_inline(p.data, p.contiguous, p.total, f);
-  const bool flow = f.kind == core::FrameKind::kFlow4 || f.kind == core::FrameKind::kFlow6;
+  bool flow = true;
+  if (!core::parse_plain(data, p.contiguous, p.total, f)) [[unlikely]] {
+    core::parse_frame_general(data, p.contiguous, p.total, f);
+    flow = f.kind == core::FrameKind::kFlow4 || f.kind == core::FrameKind::kFlow6;
+  }
   const std::uint64_t own = fast_port(p.port).own_mac;
-  return flow && ((core::load_raw64(p.data) & kMacMask) == own || p.origin != Origin::kWire);
+  return flow && ((core::load_raw64(data) & kMacMask) == own || p.origin != Origin::kWire);
 }
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>

@@ -58,7 +58,8 @@ class OpenRings {
 
 /// As the loop over parse_and_sort(), in two passes: a flow's place in the memory comes meanwhile.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
-[[gnu::noinline]] void Worker<Io, I4, I6, C>::parse_and_steer(BatchSizes& sizes) noexcept {
+[[gnu::noinline]] void Worker<Io, I4, I6, C>::parse_and_steer() noexcept {
+  BatchSizes sizes = batch_.sizes();
   std::array<std::uint8_t, kBurst> flows;
   std::uint32_t n = 0;
   bool let_in = false;
@@ -82,6 +83,7 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
     flows[n++] = static_cast<std::uint8_t>(i);
   }
   steer(memory, std::span(flows).first(n), sizes);
+  batch_.set_sizes(sizes);
 }
 
 /// Sends on those of `flows` that are known to live elsewhere, and sorts the others.

@@ -170,7 +170,7 @@ class Worker {
   void serve_other(std::uint32_t i) noexcept;
 
   // stage_steer.h: packets known to belong to another worker
-  void parse_and_steer(BatchSizes& sizes) noexcept;
+  void parse_and_steer() noexcept;
   [[nodiscard]] std::uint32_t known_worker(const SteeringCache& memory, std::uint32_t i,
                                            std::uint32_t hash) const noexcept;
   void steer(const SteeringCache&, std::span<const std::uint8_t> flows, BatchSizes&) noexcept;
@@ -216,7 +216,7 @@ class Worker {
 
   // stage_flood.h: too much to serve
   [[nodiscard]] bool is_over_budget() const noexcept;
-  void parse_at_door(BatchSizes& sizes) noexcept;
+  void parse_at_door() noexcept;
   [[nodiscard]] bool ends_at_door(std::uint32_t i, bool& let_in) noexcept;
   template <class F>
   [[nodiscard]] bool opens_here(std::uint32_t i) noexcept;
