@@ -100,8 +100,9 @@ class Probe {
     return serve(burst, n, [packets](std::size_t i) { return packets[i].data; });
   }
 
-  /// The same in two loops. This one reads and hashes a key, and asks what is remembered of the flow,
-  /// as a worker does, whose it is. @return packets of remembered flows; the others go there too.
+  /// The same in two loops. This one reads and hashes a key, and asks what is remembered of the
+  /// flow, as a worker does, whose it is.
+  /// @return packets of remembered flows; the others go there too.
   static std::uint32_t hand_over(const pipeline::Packet* packets, std::uint32_t n,
                                  const pipeline::SteeringCache& memory, Ring& ring) noexcept {
     Burst burst;

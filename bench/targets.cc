@@ -132,8 +132,8 @@ std::vector<Floor> floors() {
     all.push_back({"nat6_" + flows + "/" + nat4, "probe6_" + flows + "/" + probe4,
                    "the bare probe of IPv6 over that of IPv4"});
     all.push_back({"handed4_" + flows + "-" + nat4, "bare_handed4_" + flows + "-" + probe4,
-                   "the bare probe in two loops, a worker's memory of flows and a ring between them, "
-                   "less that in one"});
+                   "the bare probe in two loops, a worker's memory of flows and a ring between "
+                   "them, less that in one"});
   }
   all.push_back({"workers_2/1", "probes_2/1",
                  "two bare probes with half of the flows and table each, stepped alike, over one"});
