@@ -57,6 +57,8 @@ class Compiler::Impl {
     slices_.rebuild(state);
     core::TableBuilder builder(previous_);
     entries_.reserve(state.services.size());
+    contest_.expect(2 * state.services.size());  // most have a cluster IP, many one more
+    cluster_ips_.expect(state.services.size());
     Names names;
     names.reserve(state.services.size());
     for (const auto& [name, service] : state.services) {

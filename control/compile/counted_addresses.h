@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <utility>
@@ -15,6 +16,8 @@ class CountedAddresses {
  public:
   void add(const core::IpAddress& address);
   void remove(const core::IpAddress& address);
+  /// So many more will be added.
+  void expect(std::size_t addresses) { counts_.reserve(counts_.size() + addresses); }
   /// Sorted and unique. Valid until the next change.
   [[nodiscard]] const std::vector<core::IpAddress>& of(core::Family family);
   /// True once after the set of addresses changed.

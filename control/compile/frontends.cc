@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace sluice::compile {
 namespace {
@@ -53,36 +54,45 @@ std::string text_of(const core::FrontendKey& key) {
 
 }  // namespace
 
+void FrontendContest::touch(Contests::value_type& contest) {
+  if (!std::exchange(contest.second.touched, true)) {
+    touched_.push_back(&contest);
+  }
+}
+
 void FrontendContest::add(const core::FrontendKey& key, const Claim& claim) {
-  claims_[key].push_back(claim);
-  touched_.push_back(key);
+  auto& contest = *contests_.try_emplace(key).first;
+  contest.second.claims.push_back(claim);
+  touch(contest);
 }
 
 void FrontendContest::remove(const core::FrontendKey& key, core::ServiceSlot slot,
                              core::FrontendKind kind) {
-  const auto at = claims_.find(key);
-  if (at == claims_.end()) {
+  const auto at = contests_.find(key);
+  if (at == contests_.end()) {
     return;
   }
-  std::erase_if(at->second, [&](const Claim& c) { return c.slot == slot && c.kind == kind; });
-  if (at->second.empty()) {
-    claims_.erase(at);
-  }
-  touched_.push_back(key);
+  std::erase_if(at->second.claims,
+                [&](const Claim& c) { return c.slot == slot && c.kind == kind; });
+  touch(*at);
 }
 
 bool FrontendContest::settle(core::TableBuilder& builder) {
   bool reported = false;
-  std::sort(touched_.begin(), touched_.end());
-  touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
-  for (const core::FrontendKey& key : touched_) {
-    reported = lost_.erase(key) != 0 || reported;
-    const auto at = claims_.find(key);
-    if (at == claims_.end()) {
+  for (std::size_t i = 0; i < touched_.size(); ++i) {
+    constexpr std::size_t kAhead = 8;
+    if (i + kAhead < touched_.size()) {
+      __builtin_prefetch(touched_[i + kAhead]);
+    }
+    auto& [key, contest] = *touched_[i];
+    contest.touched = false;
+    reported = (!lost_.empty() && lost_.erase(key) != 0) || reported;
+    std::vector<Claim>& claims = contest.claims;
+    if (claims.empty()) {
       builder.remove_frontend(key);
+      contests_.erase(core::FrontendKey(key));
       continue;
     }
-    std::vector<Claim>& claims = at->second;
     std::sort(claims.begin(), claims.end(), beats);
     const Claim& winner = claims.front();
     builder.set_frontend(key, {winner.slot, winner.kind});
@@ -106,7 +116,7 @@ void FrontendContest::append_report(std::vector<ReportLine>& lines) const {
 }
 
 void FrontendContest::clear() {
-  claims_.clear();
+  contests_.clear();
   touched_.clear();
   lost_.clear();
 }

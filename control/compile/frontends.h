@@ -29,7 +29,12 @@ class FrontendContest {
   /// Writes the winners of all keys touched since the last call into the builder.
   /// @return whether the report may be another.
   bool settle(core::TableBuilder& builder);
-  [[nodiscard]] bool claimed(const core::FrontendKey& key) const { return claims_.contains(key); }
+  [[nodiscard]] bool claimed(const core::FrontendKey& key) const {
+    const auto at = contests_.find(key);
+    return at != contests_.end() && !at->second.claims.empty();
+  }
+  /// So many more will be claimed.
+  void expect(std::size_t frontends) { contests_.reserve(contests_.size() + frontends); }
   /// Lines about every contested frontend, in the order of the keys.
   void append_report(std::vector<ReportLine>& lines) const;
   void clear();
@@ -38,8 +43,15 @@ class FrontendContest {
   struct Hash {
     std::size_t operator()(const core::FrontendKey& key) const noexcept { return key.hash(); }
   };
-  std::unordered_map<core::FrontendKey, std::vector<Claim>, Hash> claims_;
-  std::vector<core::FrontendKey> touched_;  ///< with duplicates
+  struct Contest {
+    std::vector<Claim> claims;  ///< empty: to be forgotten by settle()
+    bool touched = false;       ///< since the last settle()
+  };
+  using Contests = std::unordered_map<core::FrontendKey, Contest, Hash>;
+  void touch(Contests::value_type& contest);
+
+  Contests contests_;
+  std::vector<Contests::value_type*> touched_;
   std::map<core::FrontendKey, std::vector<ReportLine>> lost_;
 };
 

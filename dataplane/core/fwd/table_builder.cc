@@ -1,6 +1,7 @@
 #include "dataplane/core/fwd/table_builder.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <numeric>
 #include <utility>
@@ -37,38 +38,19 @@ void put(Shard& shard, const FrontendKey& key, Frontend value) {
   ++shard.used;
 }
 
-// A shard is rebuilt as a whole: at 100,000 frontends it has about 400 cells in use, and open
-// addressing without tombstones stays simple.
-std::shared_ptr<const Shard> rebuild(const Shard* old,
-                                     const std::vector<std::pair<FrontendKey, Frontend>>& changes) {
-  std::vector<Shard::Cell> kept;
-  const auto changed = [&](const FrontendKey& key) {
-    const auto at = std::lower_bound(
-        changes.begin(), changes.end(), key,
-        [](const auto& change, const FrontendKey& wanted) { return change.first < wanted; });
-    return at != changes.end() && at->first == key;
-  };
-  if (old != nullptr) {
-    for (const Shard::Cell& cell : old->cells) {
-      if (cell.value.slot != ServiceSlot::kNone && !changed(cell.key)) {
-        kept.push_back(cell);
-      }
+/// Of changes that are sorted by `same` things, the last of each, in place. @return how many.
+template <class List, class Same>
+std::size_t keep_last_of_each(List& list, Same&& same) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (kept == 0 || !same(list[kept - 1], list[i])) {
+      ++kept;
+    }
+    if (kept - 1 != i) {
+      list[kept - 1] = std::move(list[i]);
     }
   }
-  for (const auto& [key, value] : changes) {
-    if (value.slot != ServiceSlot::kNone) {
-      kept.push_back({key, value});
-    }
-  }
-  if (kept.empty()) {
-    return nullptr;
-  }
-  auto shard = std::make_shared<Shard>();
-  shard->cells.resize(std::bit_ceil(kept.size() * 2));
-  for (const Shard::Cell& cell : kept) {
-    put(*shard, cell.key, cell.value);
-  }
-  return shard;
+  return kept;
 }
 
 }  // namespace
@@ -105,60 +87,131 @@ TableBuilder::Prepared TableBuilder::prepare(ServicePort block, const ServicePor
 
 void TableBuilder::set_service(ServiceSlot slot, Prepared block) {
   const auto i = static_cast<std::uint32_t>(slot);
-  if (block.block == nullptr) {
-    services_.erase(i);
-  } else {
-    services_.insert_or_assign(services_.end(), i, std::move(block.block));  // often in order
-  }
+  services_.push_back({i, block.block != nullptr ? std::move(block.block) : present(i)});
+}
+
+ForwardingTable::BlockPtr TableBuilder::present(std::uint32_t slot) const {
+  const ForwardingTable::Page* page = base_->page(slot / ForwardingTable::kPageSize);
+  return page == nullptr ? nullptr : (*page)[slot % ForwardingTable::kPageSize];
 }
 
 void TableBuilder::remove_service(ServiceSlot slot) {
-  const auto i = static_cast<std::uint32_t>(slot);
-  if (base_->service(slot) == nullptr) {
-    services_.erase(i);
-  } else {
-    services_[i] = nullptr;
-  }
+  services_.push_back({static_cast<std::uint32_t>(slot), nullptr});
 }
 
 void TableBuilder::set_frontend(const FrontendKey& key, Frontend frontend) {
-  const auto present = base_->find_frontend(key);
-  if (present && *present == frontend) {
-    frontends_.erase(key);
-  } else {
-    frontends_.insert_or_assign(frontends_.end(), key, frontend);  // keys often come in order
-  }
+  frontends_.push_back({key, frontend});
 }
 
 void TableBuilder::remove_frontend(const FrontendKey& key) {
-  if (base_->find_frontend(key)) {
-    frontends_[key] = Frontend{};
-  } else {
-    frontends_.erase(key);
+  frontends_.push_back({key, Frontend{}});
+}
+
+/// Leaves the slots whose block is another one, in order.
+void TableBuilder::settle_services() {
+  const auto less = [](const auto& a, const auto& b) { return a.slot < b.slot; };
+  if (!std::is_sorted(services_.begin(), services_.end(), less)) {  // most often they are
+    std::stable_sort(services_.begin(), services_.end(), less);
   }
+  services_.resize(keep_last_of_each(
+      services_, [](const auto& a, const auto& b) { return a.slot == b.slot; }));
+  std::erase_if(services_, [&](const ServiceChange& change) {
+    return change.block.get() == base_->service(static_cast<ServiceSlot>(change.slot));
+  });
 }
 
 void TableBuilder::apply_services(ForwardingTable& next) {
   bool left = false;
+  settle_services();
   for (auto at = services_.begin(); at != services_.end();) {
-    const std::size_t number = at->first / ForwardingTable::kPageSize;
+    const std::size_t number = at->slot / ForwardingTable::kPageSize;
     if (number >= next.pages_.size()) {
       next.pages_.resize(number + 1);
     }
     const auto& old = next.pages_[number];
     auto page = old != nullptr ? std::make_shared<ForwardingTable::Page>(*old)
                                : std::make_shared<ForwardingTable::Page>();
-    for (; at != services_.end() && at->first / ForwardingTable::kPageSize == number; ++at) {
-      auto& cell = (*page)[at->first % ForwardingTable::kPageSize];
+    for (; at != services_.end() && at->slot / ForwardingTable::kPageSize == number; ++at) {
+      auto& cell = (*page)[at->slot % ForwardingTable::kPageSize];
       left = left ||
-             (cell != nullptr && (at->second == nullptr || destination_left(*cell, *at->second)));
-      next.service_count_ += static_cast<std::size_t>(at->second != nullptr);
+             (cell != nullptr && (at->block == nullptr || destination_left(*cell, *at->block)));
+      next.service_count_ += static_cast<std::size_t>(at->block != nullptr);
       next.service_count_ -= static_cast<std::size_t>(cell != nullptr);
-      cell = at->second;
+      cell = at->block;
     }
     next.pages_[number] = std::move(page);
   }
   next.epoch_ += left ? 1U : 0U;
+}
+
+/// Puts the changes of a shard side by side, in the order they came.
+void TableBuilder::sort_by_shard() {
+  const auto shard_of = [](const FrontendChange& change) { return change.key.hash() >> 56; };
+  std::array<std::size_t, ForwardingTable::kShards + 1> starts{};
+  std::vector<std::uint8_t> shards;
+  shards.reserve(frontends_.size());
+  for (const FrontendChange& change : frontends_) {
+    shards.push_back(static_cast<std::uint8_t>(shard_of(change)));
+    ++starts[shards.back() + 1U];
+  }
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
+  std::vector<FrontendChange> sorted(frontends_.size());
+  auto next = starts;
+  for (std::size_t i = 0; i < frontends_.size(); ++i) {
+    sorted[next[shards[i]]++] = frontends_[i];
+  }
+  frontends_ = std::move(sorted);
+  by_shard_.resize(ForwardingTable::kShards);
+  for (std::size_t number = 0; number < by_shard_.size(); ++number) {
+    by_shard_[number] = FrontendChanges(frontends_)
+                            .subspan(starts[number], starts[number + 1] - starts[number]);
+  }
+}
+
+/// Leaves what changes the base, sorted by key.
+void TableBuilder::settle_shard(FrontendChanges& changes) const {
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const auto& a, const auto& b) { return a.key < b.key; });
+  changes = changes.first(keep_last_of_each(
+      changes, [](const auto& a, const auto& b) { return a.key == b.key; }));
+  const auto end = std::remove_if(changes.begin(), changes.end(), [&](const FrontendChange& c) {
+    return base_->find_frontend(c.key).value_or(Frontend{}) == c.value;
+  });
+  changes = changes.first(static_cast<std::size_t>(end - changes.begin()));
+}
+
+// A shard is rebuilt as a whole: at 100,000 frontends it has about 400 cells in use, and open
+// addressing without tombstones stays simple.
+std::shared_ptr<const Shard> TableBuilder::rebuild(const Shard* old, FrontendChanges changes) {
+  std::vector<Shard::Cell> kept;
+  kept.reserve((old != nullptr ? old->used : 0U) + changes.size());
+  const auto changed = [&](const FrontendKey& key) {
+    const auto at =
+        std::lower_bound(changes.begin(), changes.end(), key,
+                         [](const auto& change, const auto& wanted) { return change.key < wanted; });
+    return at != changes.end() && at->key == key;
+  };
+  if (old != nullptr) {
+    for (const Shard::Cell& cell : old->cells) {
+      if (cell.value.slot != ServiceSlot::kNone && !changed(cell.key)) {
+        kept.push_back(cell);
+      }
+    }
+  }
+  for (const FrontendChange& change : changes) {
+    if (change.value.slot != ServiceSlot::kNone) {
+      kept.push_back({change.key, change.value});
+    }
+  }
+  if (kept.empty()) {
+    return nullptr;
+  }
+  auto shard = std::make_shared<Shard>();
+  shard->cells.resize(std::bit_ceil(kept.size() * 2));
+  for (const Shard::Cell& cell : kept) {
+    put(*shard, cell.key, cell.value);
+  }
+  return shard;
 }
 
 void TableBuilder::apply_frontends(ForwardingTable& next, const ParallelFor& parallel) {
@@ -166,19 +219,20 @@ void TableBuilder::apply_frontends(ForwardingTable& next, const ParallelFor& par
   if (frontends_.empty()) {
     return;
   }
-  std::vector<std::vector<std::pair<FrontendKey, Frontend>>> by_shard(ForwardingTable::kShards);
-  for (const auto& [key, value] : frontends_) {
-    by_shard[key.hash() >> 56].emplace_back(key, value);  // stays sorted by key
-  }
+  sort_by_shard();
   std::vector<std::size_t> touched;
-  for (std::size_t number = 0; number < by_shard.size(); ++number) {
-    if (!by_shard[number].empty()) {
+  for (std::size_t number = 0; number < by_shard_.size(); ++number) {
+    if (!by_shard_[number].empty()) {
       touched.push_back(number);
     }
   }
   const auto one = [&](std::size_t i) {
-    auto& shard = next.shards_[touched[i]];
-    shard = rebuild(shard.get(), by_shard[touched[i]]);
+    FrontendChanges& changes = by_shard_[touched[i]];
+    settle_shard(changes);
+    if (!changes.empty()) {
+      auto& shard = next.shards_[touched[i]];
+      shard = rebuild(shard.get(), changes);
+    }
   };
   touched.size() <= kFewShards ? one_after_another(touched.size(), one)
                                : parallel(touched.size(), one);
@@ -190,18 +244,18 @@ void TableBuilder::apply_frontends(ForwardingTable& next, const ParallelFor& par
   }
 }
 
-Result<void> TableBuilder::check_service(const ForwardingTable& next, std::uint32_t slot,
-                                         const ServicePort* block) const {
+Result<void> TableBuilder::check_service(const ForwardingTable& next,
+                                         const ServiceChange& change) const {
   Result<void> result;
-  if (block != nullptr) {
+  if (const ServicePort* block = change.block.get(); block != nullptr) {
     result = check_block(*block).and_then([&] { return check_reachable(next, *block); });
   }
   // Frontends that used to lead to this slot must still be right.
-  const auto number = static_cast<ServiceSlot>(slot);
-  if (const ServicePort* old = base_->service(number); result && old != nullptr) {
+  const auto slot = static_cast<ServiceSlot>(change.slot);
+  if (const ServicePort* old = base_->service(slot); result && old != nullptr) {
     for_each_claim(*old, [&](const FrontendKey& key, FrontendKind) {
       const auto found = next.find_frontend(key);
-      if (result && found && found->slot == number) {
+      if (result && found && found->slot == slot) {
         result = check_frontend(next, key, *found);
       }
     });
@@ -211,26 +265,19 @@ Result<void> TableBuilder::check_service(const ForwardingTable& next, std::uint3
 
 namespace {
 
-/// Calls `check` for every entry of `all` until one fails, pieces of a large map at once.
-/// @return the first error in the order of the map.
-template <class Map, class Check>
-Result<void> check_each(const Map& all, const ParallelFor& parallel, const Check& check) {
-  constexpr std::size_t kPiece = 128;
-  std::vector<typename Map::const_iterator> starts;
-  std::size_t n = 0;
-  for (auto at = all.begin(); at != all.end(); ++at, ++n) {
-    if (n % kPiece == 0) {
-      starts.push_back(at);
-    }
-  }
-  std::vector<Result<void>> results(starts.size());
+/// Calls `check` for every element of `all` until one fails, pieces of that length at once.
+/// @return the first error in the order of the list.
+template <class List, class Check>
+Result<void> check_each(const List& all, std::size_t length, const ParallelFor& parallel,
+                        const Check& check) {
+  std::vector<Result<void>> results((all.size() + length - 1) / length);
   const auto piece = [&](std::size_t i) {
-    const auto end = i + 1 < starts.size() ? starts[i + 1] : all.end();
-    for (auto at = starts[i]; results[i] && at != end; ++at) {
-      results[i] = check(at->first, at->second);
+    const std::size_t end = std::min(all.size(), (i + 1) * length);
+    for (std::size_t at = i * length; results[i] && at < end; ++at) {
+      results[i] = check(all[at]);
     }
   };
-  parallel(starts.size(), piece);
+  parallel(results.size(), piece);
   const auto bad =
       std::find_if(results.begin(), results.end(), [](const auto& result) { return !result; });
   return bad == results.end() ? Result<void>{} : *bad;
@@ -239,21 +286,25 @@ Result<void> check_each(const Map& all, const ParallelFor& parallel, const Check
 }  // namespace
 
 Result<void> TableBuilder::check(const ForwardingTable& next, const ParallelFor& parallel) const {
+  constexpr std::size_t kServices = 128;
+  constexpr std::size_t kShards = 16;
+  const auto check_change = [&](const FrontendChange& change) {
+    return change.value.slot == ServiceSlot::kNone
+               ? Result<void>{}
+               : check_frontend(next, change.key, change.value);
+  };
+  const auto check_shard = [&](FrontendChanges changes) {
+    return check_each(changes, std::max<std::size_t>(1, changes.size()), one_after_another,
+                      check_change);
+  };
   Result<void> result = node_ != nullptr ? check_node(*node_) : Result<void>{};
   return result
       .and_then([&] {
-        return check_each(services_, parallel, [&](std::uint32_t slot, const auto& block) {
-          return check_service(next, slot, block.get());
+        return check_each(services_, kServices, parallel, [&](const ServiceChange& change) {
+          return check_service(next, change);
         });
       })
-      .and_then([&] {
-        return check_each(frontends_, parallel,
-                          [&](const FrontendKey& key, const Frontend& frontend) {
-                            return frontend.slot == ServiceSlot::kNone
-                                       ? Result<void>{}
-                                       : check_frontend(next, key, frontend);
-                          });
-      });
+      .and_then([&] { return check_each(by_shard_, kShards, parallel, check_shard); });
 }
 
 Result<TablePtr> TableBuilder::freeze(const ParallelFor& parallel) {

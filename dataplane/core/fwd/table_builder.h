@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "dataplane/core/fwd/forwarding_table.h"
@@ -45,16 +45,36 @@ class TableBuilder {
   [[nodiscard]] Result<TablePtr> freeze(const ParallelFor& parallel = one_after_another);
 
  private:
+  struct ServiceChange {
+    std::uint32_t slot = 0;
+    ForwardingTable::BlockPtr block;  ///< nullptr: remove
+  };
+  struct FrontendChange {
+    FrontendKey key;
+    Frontend value;  ///< slot kNone: remove
+  };
+  using FrontendChanges = std::span<FrontendChange>;
+
+  /// The base's block.
+  [[nodiscard]] ForwardingTable::BlockPtr present(std::uint32_t slot) const;
+  void settle_services();
   void apply_services(ForwardingTable& next);
   void apply_frontends(ForwardingTable& next, const ParallelFor& parallel);
+  void sort_by_shard();
+  void settle_shard(FrontendChanges& changes) const;
+  [[nodiscard]] static std::shared_ptr<const ForwardingTable::Shard> rebuild(
+      const ForwardingTable::Shard* old, FrontendChanges changes);
   [[nodiscard]] Result<void> check(const ForwardingTable& next, const ParallelFor& parallel) const;
-  [[nodiscard]] Result<void> check_service(const ForwardingTable& next, std::uint32_t slot,
-                                           const ServicePort* block) const;
+  [[nodiscard]] Result<void> check_service(const ForwardingTable& next,
+                                           const ServiceChange& change) const;
 
   TablePtr base_;
-  std::shared_ptr<const NodePart> node_;              ///< nullptr: unchanged
-  std::map<std::uint32_t, ForwardingTable::BlockPtr> services_;  ///< nullptr: remove
-  std::map<FrontendKey, Frontend> frontends_;         ///< slot kNone: remove
+  std::shared_ptr<const NodePart> node_;  ///< nullptr: unchanged
+  // In the order they were asked for; of one slot or key the last one holds. freeze() leaves what
+  // really changes the base.
+  std::vector<ServiceChange> services_;
+  std::vector<FrontendChange> frontends_;
+  std::vector<FrontendChanges> by_shard_;  ///< of `frontends_`, sorted by key; freeze() only
 };
 
 /// True when flows to an endpoint may have to leave (CT-2): it is gone or, for UDP, no longer
