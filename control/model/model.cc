@@ -16,18 +16,19 @@ void sort_unique(std::vector<T>& list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-template <class T>
-void move_behind(std::vector<T>& to, std::vector<T>& from) {
-  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-}
-
 /// Collects what really changed; each takes the object before and after (nullptr: absent).
 class Collector {
  public:
+  /// @param most  changes there may be, if there are any: room is made for as many.
+  explicit Collector(std::size_t most = 0) : most_(most) {}
+
   void add(const Service* before, const Service* after) {
+    make_room(set_.services);
     set_.services.push_back((before != nullptr ? before : after)->name);
   }
   void add(const EndpointSlice* before, const EndpointSlice* after) {
+    make_room(set_.slices);
+    make_room(set_.slice_owners);
     set_.slices.push_back((before != nullptr ? before : after)->name);
     auto was = before != nullptr ? owner_of(*before) : std::nullopt;
     auto is = after != nullptr ? owner_of(*after) : std::nullopt;
@@ -39,19 +40,22 @@ class Collector {
       set_.slice_owners.push_back(*is);
     }
     if (moves) {
+      make_room(set_.moved_slices);
       set_.moved_slices.push_back({set_.slices.back(), std::move(was)});
     }
   }
   void add(const Node*, const Node*) { set_.nodes = true; }
   void add(const ServiceCidr*, const ServiceCidr*) { set_.service_cidrs = true; }
-  /// What came behind it.
-  void append(Collector&& next) {
-    move_behind(set_.services, next.set_.services);
-    move_behind(set_.slices, next.set_.slices);
-    move_behind(set_.slice_owners, next.set_.slice_owners);
-    move_behind(set_.moved_slices, next.set_.moved_slices);
-    set_.nodes = set_.nodes || next.set_.nodes;
-    set_.service_cidrs = set_.service_cidrs || next.set_.service_cidrs;
+  /// What came behind it, in the order of the parts.
+  void append(std::vector<Collector>& parts) {
+    append(parts, &ChangeSet::services);
+    append(parts, &ChangeSet::slices);
+    append(parts, &ChangeSet::slice_owners);
+    append(parts, &ChangeSet::moved_slices);
+    for (const Collector& part : parts) {
+      set_.nodes = set_.nodes || part.set_.nodes;
+      set_.service_cidrs = set_.service_cidrs || part.set_.service_cidrs;
+    }
   }
 
   ChangeSet finish(ClusterState& state) {
@@ -66,6 +70,28 @@ class Collector {
   }
 
  private:
+  template <class T>
+  void make_room(std::vector<T>& list) const {
+    if (list.empty()) {
+      list.reserve(most_);
+    }
+  }
+  template <class T>
+  void append(std::vector<Collector>& parts, std::vector<T> ChangeSet::*list) {
+    std::vector<T>& all = set_.*list;
+    std::size_t size = all.size();
+    for (const Collector& part : parts) {
+      size += (part.set_.*list).size();
+    }
+    all.reserve(size);
+    for (Collector& part : parts) {
+      auto& more = part.set_.*list;
+      all.insert(all.end(), std::make_move_iterator(more.begin()),
+                 std::make_move_iterator(more.end()));
+    }
+  }
+
+  std::size_t most_;
   ChangeSet set_;
 };
 
@@ -91,6 +117,8 @@ void erase(Map& map, const Key& key, Changed&& changed) {
   }
 }
 
+constexpr std::size_t kStretch = 1024;  // objects
+
 /// A part of two sorted maps that holds the same range of names.
 template <class Map>
 struct Stretch {
@@ -104,7 +132,7 @@ template <class Map>
 Collector compare(Stretch<Map> s) {
   using Object = typename Map::mapped_type;
   constexpr const Object* kAbsent = nullptr;
-  Collector out;
+  Collector out(kStretch);
   while (s.before != s.before_end || s.after != s.after_end) {
     if (s.after == s.after_end || (s.before != s.before_end && s.before->first < s.after->first)) {
       out.add(&(s.before++)->second, kAbsent);
@@ -124,16 +152,15 @@ Collector compare(Stretch<Map> s) {
 /// Two maps in stretches, about equal ones of the larger map, in the order of the names.
 template <class Map>
 std::vector<Stretch<Map>> stretches(const Map& before, const Map& after) {
-  constexpr std::size_t kLength = 1024;
   const bool grows = before.size() < after.size();
   const Map& larger = grows ? after : before;
   const Map& other = grows ? before : after;
   std::vector<Stretch<Map>> out;
   Stretch<Map> rest{before.begin(), before.end(), after.begin(), after.end()};
-  for (std::size_t left = larger.size(); left > kLength; left -= kLength) {
+  for (std::size_t left = larger.size(); left > kStretch; left -= kStretch) {
     auto& start = grows ? rest.after : rest.before;
     auto& start_of_other = grows ? rest.before : rest.after;
-    const auto end = std::next(start, static_cast<std::ptrdiff_t>(kLength));
+    const auto end = std::next(start, static_cast<std::ptrdiff_t>(kStretch));
     const auto end_of_other = other.lower_bound(end->first);
     out.push_back(grows ? Stretch<Map>{start_of_other, end_of_other, start, end}
                         : Stretch<Map>{start, end, start_of_other, end_of_other});
@@ -152,9 +179,7 @@ void compare(const Map& before, const Map& after, const core::ParallelFor& paral
   std::vector<Collector> found(parts.size());
   const auto one = [&](std::size_t i) { found[i] = compare(parts[i]); };
   parallel(parts.size(), one);
-  for (Collector& part : found) {
-    changes.append(std::move(part));
-  }
+  changes.append(found);
 }
 
 }  // namespace

@@ -91,8 +91,8 @@ class Publisher::Impl {
         maker_.seed_version(options_.first_version ? options_.first_version()
                                                    : unix_milliseconds());
       }
-      model::ChangeSet changes = maker_.replace(std::move(next));
-      if (!changes.empty()) {
+      SharedChanges changes = maker_.replace(std::move(next));
+      if (!changes->empty()) {
         dropped = mirror_.reset();
       }
       return take(std::move(changes), Status::Source::kControlPlane);
@@ -109,8 +109,8 @@ class Publisher::Impl {
         return refuse(Refused::Why::kOtherBase);
       }
       model::Delta not_found = unknown_of(delta, maker_.state());
-      model::ChangeSet changes = maker_.apply(delta);
-      if (!changes.empty()) {
+      SharedChanges changes = maker_.apply(delta);
+      if (!changes->empty()) {
         dropped = mirror_.add(delta, version());
       }
       Accepted accepted = take(std::move(changes), source_);
@@ -231,16 +231,16 @@ class Publisher::Impl {
   }
 
   /// A change is in the state: note what it was. The answer waits for compile.
-  Accepted take(model::ChangeSet changes, Status::Source source) {
+  Accepted take(SharedChanges changes, Status::Source source) {
     const bool first = source_ == Status::Source::kNone;
     source_ = source;
     first_ = first_ || first;
-    totals_.services += changes.services.size();
-    totals_.endpoint_slices += changes.slices.size();
-    board_.count_change(!changes.empty() || first, totals_);
-    trigger_times_.take(changes, maker_.state());
+    totals_.services += changes->services.size();
+    totals_.endpoint_slices += changes->slices.size();
+    board_.count_change(!changes->empty() || first, totals_);
+    trigger_times_.take(*changes, maker_.state());
     taken_ = std::move(changes);
-    return {maker_.state().version, !taken_.empty(), {}, {}};
+    return {maker_.state().version, !taken_->empty(), {}, {}};
   }
 
   /// What `make` answers on the control thread; an empty value before the first snapshot.
@@ -343,7 +343,7 @@ class Publisher::Impl {
     }
     for (auto& waiting : answers_) {
       if (waiting.answer) {
-        add_report(waiting.changes, maker_, waiting.answer->report);
+        add_report(*waiting.changes, maker_, waiting.answer->report);
       }
       waiting.promise->set_value(std::move(waiting.answer));
     }
@@ -373,7 +373,7 @@ class Publisher::Impl {
   struct Waiting {
     std::shared_ptr<std::promise<Answer>> promise;
     Answer answer;
-    model::ChangeSet changes;
+    SharedChanges changes;  ///< null: refused
     std::shared_ptr<std::shared_ptr<const void>> litter;  ///< freed by who asked
   };
 
@@ -384,7 +384,7 @@ class Publisher::Impl {
   TableMaker maker_;
   Status::Source source_ = Status::Source::kNone;
   bool first_ = false;      ///< the first snapshot is to be compiled, also when it is empty
-  model::ChangeSet taken_;  ///< by the command that runs
+  SharedChanges taken_;     ///< by the command that runs
   ChangeTotals totals_;
   std::vector<Waiting> answers_;
   StateMirror mirror_;

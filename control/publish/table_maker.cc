@@ -123,12 +123,12 @@ void TableMaker::remember_former() {
     return;
   }
   // What changed before the replacement is noted already.
-  remember_values(former_->services, changes_.services, undo_.services);
-  remember_values(former_->slices, changes_.slices, undo_.slices);
-  if (changes_.nodes && !undo_.nodes) {
+  remember_values(former_->services, changes_->services, undo_.services);
+  remember_values(former_->slices, changes_->slices, undo_.slices);
+  if (changes_->nodes && !undo_.nodes) {
     undo_.nodes = former_->nodes;
   }
-  if (changes_.service_cidrs && !undo_.service_cidrs) {
+  if (changes_->service_cidrs && !undo_.service_cidrs) {
     undo_.service_cidrs = former_->service_cidrs;
   }
   former_.reset();
@@ -156,17 +156,25 @@ void TableMaker::remember_before(const model::Delta& delta) {
   }
 }
 
-void TableMaker::note(const model::ChangeSet& changes) {
+SharedChanges TableMaker::note(model::ChangeSet changes) {
   dirty_ = dirty_ || !changes.empty();
-  merge(changes_.services, changes.services);
-  merge(changes_.slices, changes.slices);
-  merge(changes_.slice_owners, changes.slice_owners);
-  merge(changes_.moved_slices, changes.moved_slices);
-  changes_.nodes = changes_.nodes || changes.nodes;
-  changes_.service_cidrs = changes_.service_cidrs || changes.service_cidrs;
+  auto shared = std::make_shared<const model::ChangeSet>(std::move(changes));
+  if (changes_->empty()) {
+    changes_ = shared;
+    return shared;
+  }
+  auto all = std::make_shared<model::ChangeSet>(*changes_);
+  merge(all->services, shared->services);
+  merge(all->slices, shared->slices);
+  merge(all->slice_owners, shared->slice_owners);
+  merge(all->moved_slices, shared->moved_slices);
+  all->nodes = all->nodes || shared->nodes;
+  all->service_cidrs = all->service_cidrs || shared->service_cidrs;
+  changes_ = std::move(all);
+  return shared;
 }
 
-model::ChangeSet TableMaker::replace(model::ClusterState next) {
+SharedChanges TableMaker::replace(model::ClusterState next) {
   remember_former();
   auto changes = model::exchange(state_, next, on_all_cores);
   if (changes.empty()) {
@@ -174,16 +182,13 @@ model::ChangeSet TableMaker::replace(model::ClusterState next) {
   } else {
     former_.emplace(std::move(next));
   }
-  note(changes);
-  return changes;
+  return note(std::move(changes));
 }
 
-model::ChangeSet TableMaker::apply(const model::Delta& delta) {
+SharedChanges TableMaker::apply(const model::Delta& delta) {
   remember_former();
   remember_before(delta);
-  auto changes = model::apply(state_, delta);
-  note(changes);
-  return changes;
+  return note(model::apply(state_, delta));
 }
 
 bool TableMaker::set_host(compile::HostState host) {
@@ -200,13 +205,14 @@ bool TableMaker::pending() const {
 }
 
 core::TablePtr TableMaker::make() {
-  core::TablePtr table = shadow_ ? nullptr : try_compile(state_, &changes_);
+  core::TablePtr table = shadow_ ? nullptr : try_compile(state_, changes_.get());
   if (table == nullptr) {
     remember_former();
     table = isolate();
   }
   if (table != nullptr) {
-    throw_away(std::exchange(changes_, {}), std::exchange(undo_, {}), std::move(former_));
+    throw_away(std::exchange(changes_, std::make_shared<const model::ChangeSet>()),
+               std::exchange(undo_, {}), std::move(former_));
     former_.reset();
     dirty_ = false;
   }
@@ -247,10 +253,10 @@ model::ClusterState TableMaker::last_good() const {
 
 std::vector<TableMaker::Group> TableMaker::pending_groups() const {
   std::map<model::ObjectName, Group> groups;
-  for (const auto& name : changes_.services) {
+  for (const auto& name : changes_->services) {
     groups[name].service = name;
   }
-  for (const auto& name : changes_.slices) {
+  for (const auto& name : changes_->slices) {
     const auto now = state_.slices.find(name);
     auto owner = now == state_.slices.end() ? std::nullopt : model::owner_of(now->second);
     if (const auto before = undo_.slices.find(name);
@@ -262,7 +268,7 @@ std::vector<TableMaker::Group> TableMaker::pending_groups() const {
     group.slices.push_back(name);
   }
   std::vector<Group> list;
-  if (changes_.nodes || changes_.service_cidrs) {
+  if (changes_->nodes || changes_->service_cidrs) {
     list.push_back({});
   }
   for (auto& [name, group] : groups) {

@@ -51,15 +51,18 @@ struct FailedObject {
 /// Health-check node ports of one compile; shared with those who open them.
 using HealthPorts = compile::SharedList<compile::HealthPort>;
 
+/// Of a large change this is much, so who needs it shares it.
+using SharedChanges = std::shared_ptr<const model::ChangeSet>;
+
 /// State, compile and what to do when it fails. Thread: one.
 class TableMaker {
  public:
   TableMaker(std::unique_ptr<TableCompiler> compiler, compile::NodeConfig config)
       : compiler_(std::move(compiler)), config_(std::move(config)) {}
 
-  /// Change the state; @return what really differs. make() then takes it up.
-  model::ChangeSet replace(model::ClusterState next);
-  model::ChangeSet apply(const model::Delta& delta);
+  /// Change the state; @return what really differs, never null. make() then takes it up.
+  SharedChanges replace(model::ClusterState next);
+  SharedChanges apply(const model::Delta& delta);
   /// @return false: nothing differs.
   bool set_host(compile::HostState host);
   /// The version the first change counts from; only before it.
@@ -100,7 +103,7 @@ class TableMaker {
 
   void remember_former();
   void remember_before(const model::Delta& delta);
-  void note(const model::ChangeSet& changes);
+  SharedChanges note(model::ChangeSet changes);
   template <class... Things>
   void throw_away(Things&&... things);
   [[nodiscard]] model::ClusterState last_good() const;
@@ -115,7 +118,7 @@ class TableMaker {
   compile::HostState host_;
   model::ClusterState state_;
   std::optional<model::ClusterState> shadow_;
-  model::ChangeSet changes_;
+  SharedChanges changes_ = std::make_shared<const model::ChangeSet>();  ///< not null
   Undo undo_;
   /// A replaced state that nothing was taken out of yet; `changes_` names what differed. As good as
   /// an Undo, but costs nothing when the compile goes well.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <set>
 
+#include "control/compile/name_finder.h"
 #include "control/compile/slices.h"
 
 namespace sluice::publish {
@@ -123,18 +124,23 @@ void TriggerTimes::take(const model::ChangeSet& changes, const model::ClusterSta
   const std::lock_guard lock(mutex_);
   const bool awaiting = !awaited_.empty();
   std::set<model::ObjectName> stay;  // of what was awaited before
+  compile::SliceFinder slices(state.slices);
   for (const model::ObjectName& name : changes.slices) {
-    const auto slice = state.slices.find(name);
-    const auto owner = slice == state.slices.end() ? std::nullopt : model::owner_of(slice->second);
+    const model::EndpointSlice* const slice = slices.find(name);
+    const auto trigger = slice == nullptr ? std::nullopt : trigger_of(*slice);
+    const bool counts = trigger && *trigger > began_;
+    if (slice == nullptr || !(counts || awaiting)) {  // nearly all of a snapshot
+      continue;
+    }
+    const auto owner = model::owner_of(*slice);
     if (!owner) {
       continue;
     }
     if (awaiting) {
       stay.insert(*owner);
     }
-    const auto family = compile::family_taking(slice->second);
-    const auto trigger = trigger_of(slice->second);
-    if (family && trigger && *trigger > began_ && awaited_.size() < kMostAwaited) {
+    const auto family = compile::family_taking(*slice);
+    if (family && counts && awaited_.size() < kMostAwaited) {
       awaited_.push_back({*owner, *family, *trigger, state.version});
     }
   }

@@ -48,7 +48,7 @@ TEST_F(TableMakerTest, CompilesWhatChanged) {
 TEST_F(TableMakerTest, AnEqualStateIsNoChange) {
   maker_->replace(two());
   (void)maker_->make();
-  EXPECT_TRUE(maker_->replace(two()).empty());
+  EXPECT_TRUE(maker_->replace(two())->empty());
   EXPECT_FALSE(maker_->pending());
 }
 
