@@ -54,7 +54,6 @@ void L4AddressSetBuilder::add_all(const std::vector<L4Address>& all) {
   }
 }
 
-/// Many at once spread evenly: shards that grow step by step to the same size cost twice as much.
 void L4AddressSetBuilder::make_room(std::size_t more) {
   const std::size_t each = (size_ + more) / shards_.size();
   if (more < size_ || each * 2 < kFirstCells) {

@@ -89,6 +89,9 @@ class L4AddressSetBuilder {
   void add(const L4Address& a) { add(a, hash_of(a)); }
   /// As add() of each, for many: none waits for the memory of the one before.
   void add_all(const std::vector<L4Address>& all);
+  /// For so many more to come. Many at once spread evenly: shards that grow step by step to the
+  /// same size cost twice as much.
+  void make_room(std::size_t more);
   /// Precondition: added before.
   void remove(const L4Address& a);
   [[nodiscard]] L4AddressSet freeze();
@@ -102,7 +105,6 @@ class L4AddressSetBuilder {
     bool dirty = false;                          ///< no set has these cells
   };
   void add(const L4Address& a, std::uint64_t hash);
-  void make_room(std::size_t more);
   L4AddressSet::Cells& own_cells(std::size_t number);
   static void resize(Shard& shard, std::size_t cells);
   static void close_gap(Shard& shard, std::size_t gap);

@@ -15,6 +15,9 @@ using core::ServicePort;
 
 // A table that comes pays for a few of those that left before it; collect() looks at all.
 constexpr std::size_t kDrainingLooks = 64;
+// Addresses that come into the book at once: so many that memory is waited for together, so few
+// that they stay in the cache.
+constexpr std::size_t kComeTogether = 1024;
 
 /// Every (address, port) that leads to a block.
 std::vector<L4Address> frontends_of(const ServicePort& block, const core::NodePart& node) {
@@ -51,6 +54,26 @@ const core::Endpoint* find_endpoint(const ServicePort& block, const ServicePort&
 
 L4Address backend_of(const ServicePort& block, const core::Endpoint& e) {
   return {e.address, e.port, block.protocol};
+}
+
+/// Those that are nobody else's (SteeringBook::is_service_address).
+template <class Take>
+void for_each_own_address(const ServicePort& block, Take&& take) {
+  if (!block.cluster_ip.is_unspecified()) {
+    take(SteeringBook::whole_address(block.cluster_ip));
+  }
+  for (const core::IpAddress& vip : block.load_balancer_vips) {
+    take(SteeringBook::whole_address(vip));
+  }
+}
+
+std::size_t count_endpoints(const ForwardingTable& table) {
+  std::size_t all = 0;
+  for (std::uint32_t i = 0; i < table.slot_limit(); ++i) {
+    const ServicePort* block = table.service(static_cast<core::ServiceSlot>(i));
+    all += block == nullptr ? 0 : block->endpoints.size();
+  }
+  return all;
 }
 
 std::vector<core::EndpointId> without_duplicates(std::vector<core::EndpointId> ids) {
@@ -151,7 +174,10 @@ void ViewPublisher::take_over_services(const ForwardingTable& next) {
   const std::uint32_t limit =
       std::max(next.slot_limit(), before == nullptr ? 0u : before->slot_limit());
   left_.clear();
-  new_backends_.clear();
+  if (before == nullptr || next.service_count() > 2 * before->service_count()) {
+    backends_.make_room(count_endpoints(next));
+    own_.make_room(next.frontend_count());
+  }
   for (std::uint32_t i = 0; i < limit; ++i) {
     const std::size_t page = i / ForwardingTable::kPageSize;
     if (i % ForwardingTable::kPageSize == 0 && before != nullptr &&
@@ -165,8 +191,18 @@ void ViewPublisher::take_over_services(const ForwardingTable& next) {
     if (old_block != new_block) {
       replace_block(slot, old_block, new_block, next);
     }
+    if (new_backends_.size() >= kComeTogether || new_own_.size() >= kComeTogether) {
+      take_new_addresses();
+    }
   }
+  take_new_addresses();
+}
+
+void ViewPublisher::take_new_addresses() {
   backends_.add_all(new_backends_);
+  new_backends_.clear();
+  own_.add_all(new_own_);
+  new_own_.clear();
 }
 
 void ViewPublisher::add_backends_of(const ServicePort* before, const ServicePort& after) {
@@ -187,7 +223,7 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
   }
   if (after != nullptr && !same) {
     reserve_ports_of(*after, true);
-    own_addresses_of(*after, true);
+    for_each_own_address(*after, [&](const L4Address& own) { new_own_.push_back(own); });
   }
   if (before == nullptr) {
     return;
@@ -214,7 +250,7 @@ void ViewPublisher::replace_block(core::ServiceSlot slot, const ServicePort* bef
   }
   if (!same) {
     reserve_ports_of(*before, false);
-    own_addresses_of(*before, false);
+    for_each_own_address(*before, [&](const L4Address& own) { own_.remove(own); });
     note_departed_frontends(*before, after, next, left);
   }
   if (!left.backends.empty() || !left.frontends.empty()) {
@@ -287,19 +323,6 @@ void ViewPublisher::drain_node_port(core::ServiceSlot slot, const ServicePort& b
     left.endpoints = endpoints_ever(slot, block);
     left.left_at = next_.sequence + 1;
     start_draining(std::move(left));
-  }
-}
-
-void ViewPublisher::own_addresses_of(const ServicePort& block, bool add) {
-  const auto change = [&](const core::IpAddress& address) {
-    const L4Address whole = SteeringBook::whole_address(address);
-    add ? own_.add(whole) : own_.remove(whole);
-  };
-  if (!block.cluster_ip.is_unspecified()) {
-    change(block.cluster_ip);
-  }
-  for (const core::IpAddress& vip : block.load_balancer_vips) {
-    change(vip);
   }
 }
 

@@ -62,6 +62,7 @@ class ViewPublisher {
   };
   void concern_all();
   void take_over_services(const core::ForwardingTable& next);
+  void take_new_addresses();
   void replace_block(core::ServiceSlot slot, const core::ServicePort* before,
                      const core::ServicePort* after, const core::ForwardingTable& next);
   void note_not_serving(core::ServiceSlot slot, const core::ServicePort& block);
@@ -71,7 +72,6 @@ class ViewPublisher {
   void take_over_node_addresses(const core::ForwardingTable& next);
   void drain_node_port(core::ServiceSlot slot, const core::ServicePort& block,
                        const std::vector<core::IpAddress>& addresses);
-  void own_addresses_of(const core::ServicePort& block, bool add);
   void start_draining(Draining left);
   /// Ids of the block's endpoints and of those that left it and still drain.
   [[nodiscard]] std::vector<core::EndpointId> endpoints_ever(core::ServiceSlot slot,
@@ -94,7 +94,9 @@ class ViewPublisher {
   /// Of UDP, by the table that is being taken over: gone, another one of that address, or no longer
   /// serving.
   std::vector<std::pair<core::ServiceSlot, core::EndpointId>> left_;
-  std::vector<L4Address> new_backends_;  ///< in the same table
+  // In the same table, not yet in the sets below.
+  std::vector<L4Address> new_backends_;
+  std::vector<L4Address> new_own_;
   L4AddressSetBuilder backends_;
   L4AddressSetBuilder departed_;
   L4AddressSetBuilder own_;  ///< addresses of Services
