@@ -286,11 +286,11 @@ bool is_weight(std::int64_t value) {
   return value >= 0 && value <= kMaxWeight;
 }
 
-std::uint16_t weight_of(const Extensions& extensions, const std::string& identity,
-                        const core::IpAddress& address,
+std::uint16_t weight_of(const Extensions& extensions, const core::IpAddress& address,
+                        std::uint16_t port,
                         const std::optional<std::int64_t>& slice_weight) {
   if (!extensions.weights.empty()) {
-    for (const std::string& key : {identity, core::to_string(address)}) {
+    for (const std::string& key : {core::to_string(address, port), core::to_string(address)}) {
       if (const auto at = extensions.weights.find(key); at != extensions.weights.end()) {
         return at->second;
       }

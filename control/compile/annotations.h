@@ -34,8 +34,8 @@ void check_annotations_of_slice(const model::EndpointSlice& slice, Reporter& rep
 [[nodiscard]] bool is_weight(std::int64_t value);
 
 /// Weight of one endpoint: "ip:port" before "ip" of the Service, then the slice's, then 1.
-[[nodiscard]] std::uint16_t weight_of(const Extensions& extensions, const std::string& identity,
-                                      const core::IpAddress& address,
+[[nodiscard]] std::uint16_t weight_of(const Extensions& extensions, const core::IpAddress& address,
+                                      std::uint16_t port,
                                       const std::optional<std::int64_t>& slice_weight);
 
 /// "nat", "fullnat", "dr", "ipip"

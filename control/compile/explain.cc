@@ -150,7 +150,7 @@ class Explainer {
   static std::string reason(const HintLevel& level, const std::string& what,
                             const std::string& us) {
     if (level.without != nullptr) {
-      return level.without->identity + " has no " + what + " hint";
+      return level.without->identity() + " has no " + what + " hint";
     }
     return "no " + what + " hint names " + (us.empty() ? "this node's, which has none" : us);
   }

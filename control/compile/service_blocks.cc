@@ -163,7 +163,7 @@ class ServiceCompiler {
     for (std::size_t i = 0; i < merged.size(); ++i) {
       if (ids[i] == core::EndpointId::kNone) {
         result_.short_of_ids = true;
-        report.invalid("endpoints", merged[i].identity + " of " + b.name + " refused: all " +
+        report.invalid("endpoints", merged[i].identity() + " of " + b.name + " refused: all " +
                                         std::to_string(ids_->limits().endpoints) +
                                         " endpoints of the configuration are in use");
       } else {
@@ -178,7 +178,7 @@ class ServiceCompiler {
     core::Endpoint e;
     e.address = m.address;
     e.port = m.port;
-    e.weight = weight_of(normal_.extensions, m.identity, m.address, m.source->weight);
+    e.weight = weight_of(normal_.extensions, m.address, m.port, m.source->weight);
     e.id = id;
     e.local = m.local;
     e.ready = m.conditions.ready;

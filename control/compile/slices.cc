@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <optional>
 
@@ -34,25 +35,34 @@ struct Address {
   bool local;
 };
 
-// SL-6: the first address of each endpoint.
+// SL-6: the first address of each endpoint. nullopt: there is none of the family.
+std::optional<core::IpAddress> address_of(const model::EndpointSlice& slice, std::size_t i,
+                                          core::Family family, Reporter& report) {
+  const auto& addresses = slice.endpoints[i].addresses;
+  if (addresses.empty()) {
+    report.warning(indexed("endpoints", i, ".addresses"), "is empty: this endpoint is skipped");
+    return std::nullopt;
+  }
+  const auto ip = core::parse_address(addresses.front());
+  if (!ip) {
+    report.invalid(indexed("endpoints", i, ".addresses[0]"),
+                   "'" + addresses.front() + "' is not an address");
+  } else if (ip->family() != family) {
+    report.invalid(indexed("endpoints", i, ".addresses[0]"),
+                   "'" + addresses.front() + "' is not an " + slice.address_type + " address");
+  } else {
+    return ip;
+  }
+  return std::nullopt;
+}
+
 std::vector<Address> addresses_of(const model::EndpointSlice& slice, core::Family family,
                                   const NodeContext& node, Reporter& report) {
   std::vector<Address> out;
   out.reserve(slice.endpoints.size());
   for (std::size_t i = 0; i < slice.endpoints.size(); ++i) {
-    const model::SliceEndpoint& e = slice.endpoints[i];
-    if (e.addresses.empty()) {
-      report.warning(indexed("endpoints", i, ".addresses"), "is empty: this endpoint is skipped");
-      continue;
-    }
-    const auto ip = core::parse_address(e.addresses.front());
-    if (!ip) {
-      report.invalid(indexed("endpoints", i, ".addresses[0]"),
-                     "'" + e.addresses.front() + "' is not an address");
-    } else if (ip->family() != family) {
-      report.invalid(indexed("endpoints", i, ".addresses[0]"),
-                     "'" + e.addresses.front() + "' is not an " + slice.address_type + " address");
-    } else {
+    if (const auto ip = address_of(slice, i, family, report)) {
+      const model::SliceEndpoint& e = slice.endpoints[i];
       const bool local = !node.node_name.empty() && e.node_name == node.node_name;
       out.push_back({*ip, &e, conditions_of(e), local});
     }
@@ -69,27 +79,33 @@ bool replaces(const Candidate& newer, const Candidate& stored) {
   return stored.endpoint.conditions.terminating || newer.slice == stored.slice;
 }
 
-std::vector<MergedEndpoint> fold(std::vector<Candidate>& all) {
-  // Large entries stay where they are. Equal ones stay in the order they came.
+// In the order of the identities (SL-8).
+std::vector<MergedEndpoint> fold(const std::vector<Candidate>& all) {
+  std::vector<core::EndpointText> texts;
+  texts.reserve(all.size());
+  for (const Candidate& c : all) {
+    texts.push_back(core::text_of(c.endpoint.address, c.endpoint.port));
+  }
+  const auto compare = [&](std::uint32_t a, std::uint32_t b) {
+    return std::memcmp(texts[a].data(), texts[b].data(), sizeof(core::EndpointText));
+  };
+  // Equal ones stay in the order they came.
   std::vector<std::uint32_t> order(all.size());
   std::iota(order.begin(), order.end(), 0U);
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const int by_identity = all[a].endpoint.identity.compare(all[b].endpoint.identity);  // SL-8
+    const int by_identity = compare(a, b);
     return by_identity < 0 || (by_identity == 0 && a < b);
   });
   std::vector<MergedEndpoint> out;
   out.reserve(all.size());
   for (std::size_t i = 0; i < order.size();) {
-    Candidate* best = &all[order[i]];
+    const Candidate* best = &all[order[i]];
     std::size_t next = i + 1;
-    for (; next < order.size(); ++next) {
-      Candidate& other = all[order[next]];
-      if (other.endpoint.identity != best->endpoint.identity) {
-        break;
-      }
+    for (; next < order.size() && compare(order[i], order[next]) == 0; ++next) {
+      const Candidate& other = all[order[next]];
       best = replaces(other, *best) ? &other : best;
     }
-    out.push_back(std::move(best->endpoint));
+    out.push_back(best->endpoint);
     i = next;
   }
   return out;
@@ -168,8 +184,12 @@ std::optional<core::Family> family_taking(const model::EndpointSlice& slice) {
 }
 
 void check_slice_of(core::Family family, const model::EndpointSlice& slice, Reporter& report) {
-  if (family_taking(slice) == family) {
-    (void)read_slice(slice, family, NodeContext{}, report);
+  if (family_taking(slice) != family) {
+    return;
+  }
+  check_slice(slice, report);
+  for (std::size_t i = 0; i < slice.endpoints.size(); ++i) {
+    (void)address_of(slice, i, family, report);
   }
 }
 
@@ -193,8 +213,7 @@ MergedPorts merge_slices(const std::vector<const model::EndpointSlice*>& slices,
       std::vector<Candidate>& list = all[{*p.name, *protocol}];
       list.reserve(list.size() + addresses.size());
       for (const Address& a : addresses) {
-        list.push_back(
-            {{core::to_string(a.ip, port), a.ip, port, a.conditions, a.local, a.source}, s});
+        list.push_back({{a.ip, port, a.conditions, a.local, a.source}, s});
       }
     }
   }

@@ -13,13 +13,14 @@ namespace sluice::compile {
 
 /// One endpoint of one (port name, protocol) after all slices were merged.
 struct MergedEndpoint {
-  std::string identity;  ///< "ip:port", the sort key (SL-7, SL-8)
   core::IpAddress address;
   std::uint16_t port = 0;
   Conditions conditions;
   bool local = false;    ///< M-6
   /// Hints and weight; valid while the slices are.
   const model::SliceEndpoint* source = nullptr;
+  /// "ip:port", the sort key (SL-7, SL-8)
+  [[nodiscard]] std::string identity() const { return core::to_string(address, port); }
 };
 
 /// (port name, protocol)
@@ -38,7 +39,7 @@ using MergedPorts = std::map<PortKey, std::vector<MergedEndpoint>>;
 
 /// Faults that do not depend on the family: address type, protocols, port and weight ranges.
 void check_slice(const model::EndpointSlice& slice, Reporter& report);
-/// All that merge_slices() would report of this slice.
+/// The faults, without the warnings, that merge_slices() would report of this slice.
 void check_slice_of(core::Family family, const model::EndpointSlice& slice, Reporter& report);
 
 }  // namespace sluice::compile

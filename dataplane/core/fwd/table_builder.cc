@@ -188,7 +188,7 @@ std::shared_ptr<const Shard> TableBuilder::rebuild(const Shard* old, FrontendCha
   const auto changed = [&](const FrontendKey& key) {
     const auto at =
         std::lower_bound(changes.begin(), changes.end(), key,
-                         [](const auto& change, const auto& wanted) { return change.key < wanted; });
+                         [](const auto& change, const auto& k) { return change.key < k; });
     return at != changes.end() && at->key == key;
   };
   if (old != nullptr) {

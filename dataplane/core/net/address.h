@@ -102,6 +102,9 @@ class IpAddress {
 [[nodiscard]] std::string to_string(const IpAddress& address);
 /// "10.0.0.1:80", "[fd00::1]:80" (SL-7: the endpoint identity).
 [[nodiscard]] std::string to_string(const IpAddress& address, std::uint16_t port);
+/// That text with zeros behind it, so that they sort as the texts do.
+using EndpointText = std::array<char, 48>;
+[[nodiscard]] EndpointText text_of(const IpAddress& address, std::uint16_t port);
 
 /// A prefix. Host bits are cleared at construction, so equal prefixes compare equal.
 class Cidr {

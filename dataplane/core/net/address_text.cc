@@ -253,18 +253,26 @@ std::string to_string(const IpAddress& address) {
   return out;
 }
 
-std::string to_string(const IpAddress& address, std::uint16_t port) {
-  std::array<char, kLongestQuad + kLongestPort> buffer;
-  char* at = address.is_v4() ? put_quad(buffer.data(), address.data()) : buffer.data();
-  *at++ = ':';
-  at = std::to_chars(at, buffer.data() + buffer.size(), port).ptr;
+EndpointText text_of(const IpAddress& address, std::uint16_t port) {
+  static_assert(std::tuple_size_v<EndpointText> >= kLongestQuad + kLongestPort);
+  EndpointText text{};
+  char* at = text.data();
   if (address.is_v4()) {
-    return {buffer.data(), at};
+    at = put_quad(at, address.data());
+  } else {
+    std::string inner;
+    append_v6(inner, address.v6());
+    *at++ = '[';
+    at = std::copy(inner.begin(), inner.end(), at);
+    *at++ = ']';
   }
-  std::string text = "[";
-  append_v6(text, address.v6());
-  text += ']';
-  return text.append(buffer.data(), at);
+  *at++ = ':';
+  std::to_chars(at, text.data() + text.size(), port);
+  return text;
+}
+
+std::string to_string(const IpAddress& address, std::uint16_t port) {
+  return text_of(address, port).data();  // there is a zero behind the longest, of 47 characters
 }
 
 std::optional<Cidr> parse_cidr(std::string_view text) noexcept {

@@ -67,6 +67,41 @@ TEST(TableBuilder, AnEqualBlockIsNoChange) {
   EXPECT_EQ(before->generation() + 1, after->generation());
 }
 
+TEST(TableBuilder, TheLastWordOnASlotOrFrontendHolds) {
+  const TablePtr before = two_services();
+  TableBuilder builder(before);
+  builder.set_service(ServiceSlot{300}, block("shop/b", "10.43.0.2", {endpoint("10.42.1.9", 2)}));
+  builder.remove_service(ServiceSlot{0});
+  builder.set_service(ServiceSlot{0}, block("shop/a", "10.43.0.1", {endpoint("10.42.1.8", 3)}));
+  builder.remove_frontend({ip("10.43.0.1"), 80});
+  builder.set_frontend({ip("10.43.0.1"), 80}, {ServiceSlot{0}, FrontendKind::kClusterIp});
+  const TablePtr after = frozen(builder);
+  ASSERT_NE(nullptr, after);
+  EXPECT_EQ(2U, after->service_count());
+  EXPECT_EQ(2U, after->frontend_count());
+  EXPECT_EQ(ip("10.42.1.8"), after->service(ServiceSlot{0})->endpoints[0].address);
+  EXPECT_EQ(ip("10.42.1.9"), after->service(ServiceSlot{300})->endpoints[0].address);
+  EXPECT_TRUE(check_table(*after));
+}
+
+TEST(TableBuilder, WhatIsPutBackIsNoChange) {
+  const TablePtr before = two_services();
+  TableBuilder builder(before);
+  builder.remove_service(ServiceSlot{0});
+  builder.set_service(ServiceSlot{0}, block("shop/a", "10.43.0.1", {endpoint("10.42.1.1", 0)}));
+  builder.remove_frontend({ip("10.43.0.1"), 80});
+  builder.set_frontend({ip("10.43.0.1"), 80}, {ServiceSlot{0}, FrontendKind::kClusterIp});
+  builder.set_service(ServiceSlot{7}, block("shop/c", "10.43.0.3", {}));
+  builder.remove_service(ServiceSlot{7});
+  const TablePtr after = frozen(builder);
+  ASSERT_NE(nullptr, after);
+  EXPECT_EQ(before->page(0), after->page(0));
+  EXPECT_EQ(before->epoch(), after->epoch());
+  for (std::size_t i = 0; i < ForwardingTable::kShards; ++i) {
+    EXPECT_EQ(before->shard(i), after->shard(i));
+  }
+}
+
 // A table of Maglev slots is made again for the Service whose endpoints, weights or scheduler
 // changed, and for nothing else.
 TEST(TableBuilder, AChangeMakesThePlanOfItsOwnServiceAnew) {

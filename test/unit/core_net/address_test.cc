@@ -89,6 +89,18 @@ TEST(AddressText, BracketsIpv6BeforeAPort) {
   EXPECT_EQ(to_string(*parse_address("fd00::1"), 65535), "[fd00::1]:65535");
 }
 
+TEST(AddressText, OfFixedLengthHoldsTheLongestAndSortsAsTheTexts) {
+  const auto longest = *parse_address("fd00:1111:2222:3333:4444:5555:6666:7777");
+  EXPECT_EQ(to_string(longest, 65535), "[fd00:1111:2222:3333:4444:5555:6666:7777]:65535");
+  const auto text = [](const char* address, std::uint16_t port) {
+    return text_of(*parse_address(address), port);
+  };
+  EXPECT_LT(text("10.0.0.1", 80), text("10.0.0.1", 8080));
+  EXPECT_LT(text("10.0.0.10", 80), text("10.0.0.1", 80));  // '0' is before ':'
+  EXPECT_LT(text("9.0.0.1", 80), text("fd00::1", 80));
+  EXPECT_EQ(text("10.0.0.1", 80), text("010.0.0.1", 80));
+}
+
 TEST(Address, KnowsSpecialRanges) {
   EXPECT_TRUE(parse_address("127.255.0.1")->is_loopback());
   EXPECT_TRUE(parse_address("::1")->is_loopback());

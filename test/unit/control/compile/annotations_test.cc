@@ -64,7 +64,7 @@ TEST_F(AnnotationsTest, TypedFieldsMeanTheSame) {
   const auto e = read();
   ASSERT_TRUE(e);
   EXPECT_EQ(core::SchedulerKind::kRr, e->scheduler);
-  EXPECT_EQ(7, weight_of(*e, "10.42.1.1:8080", test::ip("10.42.1.1"), std::nullopt));
+  EXPECT_EQ(7, weight_of(*e, test::ip("10.42.1.1"), 8080, std::nullopt));
 }
 
 TEST_F(AnnotationsTest, FieldAndAnnotationMayNotContradict) {
@@ -175,10 +175,10 @@ TEST_F(AnnotationsTest, EveryModeIsKnownByName) {
 TEST_F(AnnotationsTest, MoreSpecificWeightWins) {
   Extensions e;
   e.weights = {{"10.42.1.1", 3}, {"10.42.1.1:8080", 5}};
-  EXPECT_EQ(5, weight_of(e, "10.42.1.1:8080", test::ip("10.42.1.1"), 9));
-  EXPECT_EQ(3, weight_of(e, "10.42.1.1:9090", test::ip("10.42.1.1"), 9));
-  EXPECT_EQ(9, weight_of(e, "10.42.1.2:9090", test::ip("10.42.1.2"), 9));
-  EXPECT_EQ(1, weight_of(e, "10.42.1.2:9090", test::ip("10.42.1.2"), std::nullopt));
+  EXPECT_EQ(5, weight_of(e, test::ip("10.42.1.1"), 8080, 9));
+  EXPECT_EQ(3, weight_of(e, test::ip("10.42.1.1"), 9090, 9));
+  EXPECT_EQ(9, weight_of(e, test::ip("10.42.1.2"), 9090, 9));
+  EXPECT_EQ(1, weight_of(e, test::ip("10.42.1.2"), 9090, std::nullopt));
 }
 
 TEST_F(AnnotationsTest, ServiceWithABadOneIsSkippedAndTheOthersStay) {

@@ -30,8 +30,7 @@ class Selecting : public testing::Test {
       const auto has = [&](char c) { return specs[i].flags.find(c) != std::string::npos; };
       sources_[i].for_zones = specs[i].zones;
       sources_[i].for_nodes = specs[i].nodes;
-      MergedEndpoint m{specs[i].address + ":80",
-                       test::ip(specs[i].address),
+      MergedEndpoint m{test::ip(specs[i].address),
                        80,
                        {has('R'), has('S'), has('T')},
                        has('L'),

@@ -43,7 +43,7 @@ std::vector<std::string> identities(const Merged& merged, const std::string& por
   std::vector<std::string> out;
   if (const auto at = merged.ports.find({port, Protocol::kTcp}); at != merged.ports.end()) {
     for (const auto& e : at->second) {
-      out.push_back(e.identity);
+      out.push_back(e.identity());
     }
   }
   return out;
