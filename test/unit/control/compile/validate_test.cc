@@ -32,6 +32,14 @@ TEST(Validate, GoodObjectsHaveNoFaults) {
   EXPECT_THAT(faults(node), IsEmpty());
 }
 
+TEST(Validate, AFaultBehindManyWarningsIsFound) {
+  auto slice = test::slice("cart", {"nonsense"});
+  model::SliceEndpoint empty = slice.endpoints.front();
+  empty.addresses.clear();  // a warning each
+  slice.endpoints.insert(slice.endpoints.begin(), 100, empty);
+  EXPECT_THAT(faults(slice), ElementsAre("endpoints[100].addresses[0]"));
+}
+
 TEST(Validate, FaultsOfAServiceAreNamedByPath) {
   auto s = test::service("cart", "10.43.0.300");
   s.type = "Loadbalancer";
