@@ -1,4 +1,4 @@
-// Cycles of a packet through a Worker, no I/O, beside the bare probe in the same run. README.md
+// Cycles of a packet through a Worker, no I/O, beside the bare probe in the same run. methods.md
 // says how to read it.
 
 #include <cstdio>
@@ -30,7 +30,7 @@ struct Options {
   EstablishedOptions established;
   double new_flow_seconds = 0;
   bool modes = false;
-  std::string section;  ///< one figure alone; see README.md
+  std::string section;  ///< one figure alone; see methods.md
 };
 
 /// All measurements of one run. Thread: main.
