@@ -287,6 +287,7 @@ Result<void> check_each(const List& all, std::size_t length, const ParallelFor& 
 
 Result<void> TableBuilder::check(const ForwardingTable& next, const ParallelFor& parallel) const {
   constexpr std::size_t kServices = 128;
+  constexpr std::size_t kFewFrontends = 128;  // are done before a thread runs
   constexpr std::size_t kShards = 16;
   const auto check_change = [&](const FrontendChange& change) {
     return change.value.slot == ServiceSlot::kNone
@@ -304,7 +305,10 @@ Result<void> TableBuilder::check(const ForwardingTable& next, const ParallelFor&
           return check_service(next, change);
         });
       })
-      .and_then([&] { return check_each(by_shard_, kShards, parallel, check_shard); });
+      .and_then([&] {
+        const std::size_t piece = frontends_.size() > kFewFrontends ? kShards : by_shard_.size();
+        return check_each(by_shard_, std::max<std::size_t>(1, piece), parallel, check_shard);
+      });
 }
 
 Result<TablePtr> TableBuilder::freeze(const ParallelFor& parallel) {
