@@ -40,11 +40,7 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
   const Packet& p = batch_.packets[i];
   const std::uint8_t* const data = p.data;
   core::ParsedFrame& f = batch_.parsed[i];
-  bool flow = true;
-  if (!core::parse_plain(data, p.contiguous, p.total, f)) [[unlikely]] {
-    core::parse_frame_general(data, p.contiguous, p.total, f);
-    flow = f.kind == core::FrameKind::kFlow4 || f.kind == core::FrameKind::kFlow6;
-  }
+  const bool flow = core::parse_frame_inline(data, p.contiguous, p.total, f);
   const std::uint64_t own = fast_port(p.port).own_mac;
   return flow && ((core::load_raw64(data) & kMacMask) == own || p.origin != Origin::kWire);
 }

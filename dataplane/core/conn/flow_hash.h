@@ -8,12 +8,17 @@
 
 namespace sluice::core {
 
+namespace flow_hash_detail {
+[[nodiscard]] constexpr std::uint32_t fold(std::uint64_t hash) noexcept {
+  return static_cast<std::uint32_t>(hash ^ hash >> 32);
+}
+}  // namespace flow_hash_detail
+
 /// Hash of a flow key (16 or 48 bytes, all defined): XXH3 with a seed drawn at every start, because
 /// colliding tuples can be made for a linear hash like CRC whatever its seed (design section 5).
 template <class Key>
 [[nodiscard]] inline std::uint32_t flow_hash(const Key& key, std::uint64_t seed) noexcept {
-  const std::uint64_t h = XXH3_64bits_withSeed(&key, sizeof(Key), seed);
-  return static_cast<std::uint32_t>(h ^ h >> 32);
+  return flow_hash_detail::fold(XXH3_64bits_withSeed(&key, sizeof(Key), seed));
 }
 
 /// flow_hash() by a seed that stays.
@@ -39,9 +44,8 @@ class FlowHash<Key> {
     XXH3_generateSecret_fromSeed(secret_.data(), seed);
   }
   [[nodiscard]] std::uint32_t operator()(const Key& key) const noexcept {
-    const std::uint64_t h =
-        XXH3_64bits_withSecret(&key, sizeof(Key), secret_.data(), secret_.size());
-    return static_cast<std::uint32_t>(h ^ h >> 32);
+    return flow_hash_detail::fold(
+        XXH3_64bits_withSecret(&key, sizeof(Key), secret_.data(), secret_.size()));
   }
 
  private:

@@ -145,13 +145,16 @@ inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint3
 }
 
 /// What the worker calls: the common case inline, the rest by parse_frame().
-[[gnu::always_inline]] inline void parse_frame_inline(const std::uint8_t* data,
+/// @return whether `out` is a flow, kFlow4 or kFlow6.
+[[gnu::always_inline]] inline bool parse_frame_inline(const std::uint8_t* data,
                                                       std::uint32_t contiguous,
                                                       std::uint32_t total,
                                                       ParsedFrame& out) noexcept {
-  if (!parse_plain(data, contiguous, total, out)) [[unlikely]] {
-    parse_frame_general(data, contiguous, total, out);
+  if (parse_plain(data, contiguous, total, out)) [[likely]] {
+    return true;
   }
+  parse_frame_general(data, contiguous, total, out);
+  return out.kind == FrameKind::kFlow4 || out.kind == FrameKind::kFlow6;
 }
 
 }  // namespace sluice::core
