@@ -39,7 +39,7 @@ using MergedPorts = std::map<PortKey, std::vector<MergedEndpoint>>;
 
 /// Faults that do not depend on the family: address type, protocols, port and weight ranges.
 void check_slice(const model::EndpointSlice& slice, Reporter& report);
-/// The faults, without the warnings, that merge_slices() would report of this slice.
+/// All faults that merge_slices() would report of this slice, and some of the warnings.
 void check_slice_of(core::Family family, const model::EndpointSlice& slice, Reporter& report);
 
 }  // namespace sluice::compile
