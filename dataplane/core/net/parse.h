@@ -54,9 +54,10 @@ struct alignas(64) ParsedFrame {
       0;  ///< IP header and payload in bytes; the frame may be longer (padding)
   FrameKind kind = FrameKind::kBad;
   ParseError error = ParseError::kNone;
+  // The next two lie as in an IPv4 header, which the fast parser copies at once.
+  std::uint8_t hop_limit = 0;     ///< TTL or hop limit as received
   std::uint8_t protocol = 0;      ///< IP protocol after extension headers
   std::uint8_t tcp_flags = 0;     ///< of TCP; of SCTP sctp_signal(); else 0
-  std::uint8_t hop_limit = 0;     ///< TTL or hop limit as received
   bool multicast = false;         ///< Ethernet destination has the group bit
   Family family = Family::kIpv4;  ///< of the IP header; meaningless for kArp, kOtherEther, kBad
   ParsedFrame() noexcept : key6{} {}

@@ -20,39 +20,43 @@ namespace sluice::core {
 
 namespace parse_detail {
 
-/// True for TCP and UDP whose header lies inside packet and readable bytes. `frame_end` is where
-/// the packet ends, from the start of the frame.
-[[nodiscard]] inline bool l4_header_fits(const std::uint8_t* data, std::uint32_t l4_offset,
-                                         std::uint8_t protocol, std::uint32_t contiguous,
-                                         std::uint32_t frame_end) noexcept {
-  if (protocol == kIpProtoTcp) {
-    if (contiguous < l4_offset + kTcpHeaderLength) {
-      return false;
+/// Of TCP and UDP whose header lies inside packet and readable bytes: what ParsedFrame::tcp_flags is
+/// of them. kNoHeader: anything else. `frame_end` is where the packet ends, from the start of the
+/// frame.
+inline constexpr std::uint32_t kNoHeader = 0x100;
+[[nodiscard, gnu::always_inline]] inline std::uint32_t l4_flags(
+    const std::uint8_t* data, std::uint32_t l4_offset, std::uint8_t protocol,
+    std::uint32_t contiguous, std::uint32_t frame_end) noexcept {
+  if (protocol == kIpProtoTcp) [[likely]] {
+    if (contiguous < l4_offset + kTcpHeaderLength) [[unlikely]] {
+      return kNoHeader;
     }
     const std::uint32_t header = (data[l4_offset + 12] >> 4) * 4u;
-    return header >= kTcpHeaderLength && l4_offset + header <= frame_end;
+    const bool fits = header >= kTcpHeaderLength && l4_offset + header <= frame_end;
+    return fits ? data[l4_offset + 13] : kNoHeader;
   }
-  return protocol == kIpProtoUdp && contiguous >= l4_offset + kUdpHeaderLength &&
-         frame_end >= l4_offset + kUdpHeaderLength;
+  const bool fits = protocol == kIpProtoUdp && contiguous >= l4_offset + kUdpHeaderLength &&
+                    frame_end >= l4_offset + kUdpHeaderLength;
+  return fits ? 0 : kNoHeader;
 }
 
 /// Writes everything but the key in two stores.
-inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint32_t ip_length,
-                   std::uint8_t protocol, std::uint8_t hop_limit, Family family,
-                   ParsedFrame& out) noexcept {
+/// @param hop_and_protocol  the one in the low byte, the other above it.
+[[gnu::always_inline]] inline void finish(std::uint16_t l4_offset, std::uint32_t ip_length,
+                                          std::uint32_t hop_and_protocol, std::uint32_t flags,
+                                          Family family, ParsedFrame& out) noexcept {
   static_assert(std::endian::native == std::endian::little);
   static_assert(offsetof(ParsedFrame, l3_offset) == 48 && offsetof(ParsedFrame, l4_offset) == 50 &&
                 offsetof(ParsedFrame, ip_length) == 52 && offsetof(ParsedFrame, kind) == 54 &&
-                offsetof(ParsedFrame, error) == 55 && offsetof(ParsedFrame, protocol) == 56 &&
-                offsetof(ParsedFrame, tcp_flags) == 57 && offsetof(ParsedFrame, hop_limit) == 58 &&
+                offsetof(ParsedFrame, error) == 55 && offsetof(ParsedFrame, hop_limit) == 56 &&
+                offsetof(ParsedFrame, protocol) == 57 && offsetof(ParsedFrame, tcp_flags) == 58 &&
                 offsetof(ParsedFrame, multicast) == 59 && offsetof(ParsedFrame, family) == 60);
   const auto kind =
       static_cast<std::uint64_t>(family == Family::kIpv4 ? FrameKind::kFlow4 : FrameKind::kFlow6);
-  const std::uint32_t flags = protocol == kIpProtoTcp ? data[l4_offset + 13] : std::uint32_t{0};
   const std::uint64_t where = kEthernetLength | std::uint64_t{l4_offset} << 16 |
                               std::uint64_t{ip_length} << 32 | kind << 48;
-  const std::uint64_t what = protocol | flags << 8 | std::uint32_t{hop_limit} << 16 |
-                             (data[0] & 1u) << 24 | static_cast<std::uint64_t>(family) << 32;
+  const std::uint64_t what =
+      hop_and_protocol | flags << 16 | static_cast<std::uint64_t>(family) << 32;
   auto* at = reinterpret_cast<std::uint8_t*>(&out) + offsetof(ParsedFrame, l3_offset);
   std::memcpy(at, &where, sizeof where);
   std::memcpy(at + 8, &what, sizeof what);
@@ -69,8 +73,11 @@ inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint3
   const std::uint32_t frame_end = ip_length + kEthernetLength;
   constexpr std::uint16_t kFragmented = ipv4::kMoreFragments | ipv4::kOffsetMask;
   if ((load_raw16(ip + ipv4::kFragment) & Be16::from_host(kFragmented).raw()) != 0 ||
-      frame_end > total || !ipv4_plain_header_valid(ip) ||
-      !l4_header_fits(data, kL4, protocol, contiguous, frame_end)) [[unlikely]] {
+      frame_end > total || !ipv4_whole_header_valid(ip)) [[unlikely]] {
+    return false;
+  }
+  const std::uint32_t flags = l4_flags(data, kL4, protocol, contiguous, frame_end);
+  if (flags == kNoHeader) [[unlikely]] {
     return false;
   }
   const std::uint64_t addresses = load_raw64(ip + ipv4::kSrc);
@@ -78,14 +85,15 @@ inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint3
   // 224 and above: multicast, class E, broadcast; the general parser tells them apart. Equal
   // addresses: perhaps a land packet.
   if (first == 0 || first >= 224 || first == 127 || ip[ipv4::kDst] == 127 ||
-      (addresses >> 32) == (addresses & 0xffffffff)) [[unlikely]] {
+      std::rotl(addresses, 32) == addresses) [[unlikely]] {
     return false;
   }
   const std::uint64_t tail = load_raw32(data + kL4) | static_cast<std::uint64_t>(protocol) << 32;
   auto* key = reinterpret_cast<std::uint8_t*>(&out.key4);
   std::memcpy(key, &addresses, sizeof addresses);
   std::memcpy(key + 8, &tail, sizeof tail);
-  finish(data, kL4, ip_length, protocol, ip[ipv4::kTtl], Family::kIpv4, out);
+  static_assert(ipv4::kProtocol == ipv4::kTtl + 1);
+  finish(kL4, ip_length, load_raw16(ip + ipv4::kTtl), flags, Family::kIpv4, out);
   return true;
 }
 
@@ -98,8 +106,11 @@ inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint3
   const std::uint8_t protocol = ip[ipv6::kNextHeader];
   const std::uint32_t ip_length = load_be16(ip + ipv6::kPayloadLength) + ipv6::kHeaderLength;
   const std::uint32_t frame_end = ip_length + kEthernetLength;
-  if ((ip[0] & 0xf0) != 0x60 || ip_length > 0xffff || frame_end > total ||
-      !l4_header_fits(data, kL4, protocol, contiguous, frame_end)) [[unlikely]] {
+  if ((ip[0] & 0xf0) != 0x60 || ip_length > 0xffff || frame_end > total) [[unlikely]] {
+    return false;
+  }
+  const std::uint32_t flags = l4_flags(data, kL4, protocol, contiguous, frame_end);
+  if (flags == kNoHeader) [[unlikely]] {
     return false;
   }
   const std::uint64_t src_high = load_raw64(ip + ipv6::kSrc);
@@ -115,7 +126,8 @@ inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint3
       load_raw32(data + kL4) | static_cast<std::uint64_t>(protocol) << 32, 0};
   std::memcpy(key, ip + ipv6::kSrc, 32);
   std::memcpy(key + 32, tail, sizeof tail);
-  finish(data, kL4, ip_length, protocol, ip[ipv6::kHopLimit], Family::kIpv6, out);
+  finish(kL4, ip_length, ip[ipv6::kHopLimit] | std::uint32_t{protocol} << 8, flags, Family::kIpv6,
+         out);
   return true;
 }
 
@@ -129,7 +141,7 @@ inline void finish(const std::uint8_t* data, std::uint16_t l4_offset, std::uint3
                                                           std::uint32_t total,
                                                           ParsedFrame& out) noexcept {
   constexpr std::uint32_t kLeast = kEthernetLength + ipv4::kHeaderLength + kUdpHeaderLength;
-  if (contiguous < kLeast) {
+  if (contiguous < kLeast || (data[0] & 1) != 0) [[unlikely]] {  // too short, or to a group
     return false;
   }
   // EtherType, and for IPv4 also version and header length, in one load.

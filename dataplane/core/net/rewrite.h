@@ -94,13 +94,12 @@ inline void correct_sctp(std::uint8_t* l4, std::uint32_t ports, std::uint32_t l4
   }
 }
 
-/// TCP and UDP. One load and one store at a computed place instead of a branch: flows of both
-/// kinds alternate.
 inline void correct_tcp_udp(std::uint8_t* l4, std::uint8_t protocol, ChecksumDelta delta) noexcept {
-  const bool udp = protocol == kIpProtoUdp;
-  std::uint8_t* at = l4 + (udp ? 6 : 16);
-  const std::uint16_t field = load_raw16(at);
-  store_raw16(at, udp ? delta.apply_udp(field) : delta.apply(field));
+  if (protocol == kIpProtoTcp) [[likely]] {
+    store_raw16(l4 + 16, delta.apply(load_raw16(l4 + 16)));
+  } else {
+    store_raw16(l4 + 6, delta.apply_udp(load_raw16(l4 + 6)));
+  }
 }
 
 inline std::uint32_t ports_word(Be16 sport, Be16 dport) noexcept {
@@ -120,7 +119,7 @@ inline void translate(std::uint8_t* data, const ParsedFrame& frame,
                       const Translation<F>& to) noexcept {
   std::uint8_t* l4 = data + frame.l4_offset;
   const std::uint32_t ports = rewrite_detail::ports_word(to.sport, to.dport);
-  if (frame.protocol != kIpProtoSctp) [[likely]] {
+  if (frame.protocol == kIpProtoTcp || frame.protocol == kIpProtoUdp) [[likely]] {
     rewrite_detail::correct_tcp_udp(l4, frame.protocol, to.l4);
   } else {
     rewrite_detail::correct_sctp(l4, ports, frame.l4_length());

@@ -60,7 +60,27 @@ TEST(Checksum, AgreesWithTheExampleOfTheRfc) {
 TEST(Checksum, OfIpv4HeaderIsWhatTheBuilderWrote) {
   const Bytes frame = test::PacketBuilder().eth().ipv4("10.1.2.3", "192.0.2.9").udp(1, 2).build();
   EXPECT_EQ(ipv4_header_checksum(frame.data() + 14, 20), Be16::load(frame.data() + 24).raw());
-  EXPECT_TRUE(ipv4_plain_header_valid(frame.data() + 14));
+  EXPECT_TRUE(ipv4_whole_header_valid(frame.data() + 14));
+}
+
+// Random headers of whole packets with a right, a wrong and any checksum.
+TEST(Checksum, OfWholeHeaderIsValidWhenAllItsWordsSumUp) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 30000; ++round) {
+    Bytes header = random_bytes(random, 20);
+    if (round % 7 == 0) {
+      std::fill(header.begin() + 1, header.end(), std::uint8_t{0xff});
+    }
+    header[6] &= 0xc0;  // of the flags only those a whole packet may have; offset 0
+    header[7] = 0;
+    if (round % 3 != 0) {
+      const std::uint16_t right = ipv4_header_checksum(header.data(), 20);
+      std::memcpy(header.data() + 10, &right, 2);
+      header[10] = static_cast<std::uint8_t>(header[10] + (round % 3 == 1 ? 0 : 1));
+    }
+    EXPECT_EQ(ipv4_whole_header_valid(header.data()),
+              fold(sum_bytes(header.data(), header.size())) == 0xffff);
+  }
 }
 
 TEST(Checksum, DeltaOfNoChangeIsZeroAndChangesNothing) {
