@@ -14,7 +14,16 @@ namespace {
 constexpr std::uint64_t kWindows = 48;
 constexpr std::uint64_t kSlice = 16;  // rounds
 /// Rounds; by then the cycles of millions of flows fall no more.
-constexpr std::uint64_t kMostWarm = 300;
+constexpr std::uint64_t kWarmOfMillions = 300;
+constexpr std::uint64_t kLongestTour = 1024;
+
+/// Rounds that are not counted. Flows that a cache can hold are all visited, in both directions:
+/// else those that are counted would be what the other sides' windows left of them there, which is
+/// nothing.
+std::uint64_t warm_rounds(std::uint32_t flows) {
+  const std::uint64_t tour = 2 * std::uint64_t{flows} / FrameRing::kFrames + 1;
+  return tour <= kLongestTour ? tour : kWarmOfMillions;
+}
 
 }  // namespace
 
@@ -26,7 +35,7 @@ std::string quantile_name(double quantile) {
 
 Turns::Turns(const TurnsConfig& config, std::uint32_t flows)
     : config_(config),
-      warm_(std::min<std::uint64_t>(flows / FrameRing::kFrames / 4 + 1, kMostWarm)),
+      warm_(warm_rounds(flows)),
       slices_(std::max<std::uint64_t>(config.rounds / kWindows / kSlice, 1)) {}
 
 void Turns::add(std::string name, std::unique_ptr<Timed> what) {
