@@ -7,6 +7,7 @@
 #include "bench/traffic.h"
 #include "dataplane/core/net/parse_fast.h"
 #include "dataplane/core/net/rewrite.h"
+#include "dataplane/dpdk/core_kind.h"
 #include "dataplane/dpdk/rte_hash_index.h"
 #include "dataplane/pipeline/translation.h"
 #include "dataplane/pipeline/worker.h"
@@ -69,18 +70,17 @@ class CoreLoop {
       return n;
     }
     // Entries are asked for as the worker does: so many packets before their turn.
-    constexpr std::uint32_t kAhead =
-        kUpTo == UpTo::kLookup ? pipeline::kBurst : pipeline::kEntriesAhead<F>;
+    const std::uint32_t ahead = kUpTo == UpTo::kLookup ? pipeline::kBurst : ahead_;
     const std::uint64_t found =
-        store_.table.find_likely(pointers_.data(), hashes_.data(), n, hits_.data(), kAhead);
+        store_.table.find_likely(pointers_.data(), hashes_.data(), n, hits_.data(), ahead);
     if constexpr (kUpTo == UpTo::kLookup) {
       return static_cast<std::uint32_t>(std::popcount(found));
     }
     std::uint32_t done = 0;
     for (std::uint64_t left = found; left != 0; left &= left - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
-      if (i + kAhead < n && (found >> (i + kAhead) & 1) != 0) {
-        store_.table.prefetch(hits_[i + kAhead].entry());
+      if (i + ahead < n && (found >> (i + ahead) & 1) != 0) {
+        store_.table.prefetch(hits_[i + ahead].entry());
       }
       // Of 65,536 keys one begins like another of its bucket.
       if (!store_.table.confirm(*pointers_[i], hashes_[i], hits_[i])) {
@@ -109,6 +109,7 @@ class CoreLoop {
 
   explicit CoreLoop(dpdk::ConnStore<F> store) noexcept : store_(std::move(store)) {}
 
+  std::uint32_t ahead_ = pipeline::entries_ahead<F>(dpdk::lines_ahead(dpdk::this_core()));
   dpdk::ConnStore<F> store_;
   NoRelease no_release_;
   std::array<core::ParsedFrame, pipeline::kBurst> parsed_;

@@ -11,6 +11,7 @@
 
 #include <rte_pause.h>
 
+#include "dataplane/dpdk/core_kind.h"
 #include "dataplane/dpdk/rte_hash_index.h"
 
 namespace sluice::dpdk {
@@ -127,6 +128,7 @@ core::Result<std::unique_ptr<LcoreWorker>> LcoreWorker::create(const LcoreWorker
   worker.index = config.index;
   worker.workers = config.workers;
   worker.service_slots = config.service_slots;
+  worker.lines_ahead = lines_ahead(this_core());
   worker.seed = random_seed();
   std::optional<EntryMemory> steering;
   if (const std::size_t bytes = steering_bytes(config.workers, config.connections); bytes != 0) {

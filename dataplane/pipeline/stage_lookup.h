@@ -8,11 +8,13 @@
 
 namespace sluice::pipeline {
 
-/// So many packets before its turn the entry of one is asked for. A core has few places for lines
-/// on their way (12 to 24): more at once wait for each other, and what else is asked for behind
-/// them. So IPv6's entries, of two lines, are asked for half as early.
+/// So many packets before its turn the entry of one is asked for. IPv6's entries are two lines, so
+/// they are asked for half as early.
+/// @param lines  WorkerConfig::lines_ahead
 template <class F>
-inline constexpr std::uint32_t kEntriesAhead = 20 * 64 / sizeof(core::HotEntry<F>);
+[[nodiscard]] constexpr std::uint32_t entries_ahead(std::uint32_t lines) noexcept {
+  return static_cast<std::uint32_t>(lines * 64 / sizeof(core::HotEntry<F>));
+}
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 template <class F>
@@ -24,15 +26,15 @@ void Worker<Io, I4, I6, C>::serve_flows() noexcept {
   }
   const auto& places = kV4 ? batch_.flows4 : batch_.flows6;
   const std::uint32_t* hashes = kV4 ? batch_.hashes4.data() : batch_.hashes6.data();
-  constexpr std::uint32_t kAhead = kEntriesAhead<F>;
+  const std::uint32_t ahead = entries_ahead<F>(config_.lines_ahead);
   const std::uint64_t likely =
-      conns<F>().find_likely(batch_keys<F>(), hashes, n, hits_.data(), kAhead);
-  const std::uint64_t later = likely >> kAhead;
+      conns<F>().find_likely(batch_keys<F>(), hashes, n, hits_.data(), ahead);
+  const std::uint64_t later = ahead < kBurst ? likely >> ahead : 0;
   std::uint32_t unknown = 0;
   for (std::uint32_t k = 0; k < n; ++k) {
     const std::uint32_t i = places[k];
     if ((later >> k & 1) != 0) {
-      conns<F>().prefetch(hits_[k + kAhead].entry());
+      conns<F>().prefetch(hits_[k + ahead].entry());
     }
     const bool maybe = (likely >> k & 1) != 0;
     if (maybe && forward_plain<F>(i, hits_[k])) [[likely]] {

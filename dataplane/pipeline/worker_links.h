@@ -36,6 +36,10 @@ struct WorkerConfig {
   std::uint32_t flood_bursts = 64;      ///< so many: a flood, one new flow a poll
   std::uint32_t service_slots = 16384;  ///< scheduler cursors, Services that can have affinity
   std::uint32_t affinity_pins = 65536;  ///< clients and service ports remembered; 128 bytes each
+  /// Cache lines of entries that are asked for before their packets' turn. A core has only so many
+  /// places for lines on their way: more at once wait for each other, and what else is asked for
+  /// waits behind them (dpdk/core_kind.h).
+  std::uint32_t lines_ahead = 20;
   std::uint64_t seed = 1;               ///< of the random choices
   /// SteeringCache::memory_bytes() or nothing; the worker's own, outlives it.
   std::span<std::byte> steering_memory;

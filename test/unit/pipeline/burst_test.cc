@@ -145,5 +145,48 @@ TEST_F(BurstTest, LeastConnectionSpreadsABurst) {
   EXPECT_EQ(shares[kB2], 20);
 }
 
+// How many entries are asked for ahead differs by core; what becomes of the packets does not.
+class LinesAheadTest : public PipelineTest, public ::testing::WithParamInterface<std::uint32_t> {
+ protected:
+  LinesAheadTest() : PipelineTest(config()) {}
+
+ private:
+  static SteppedGroupConfig config() {
+    SteppedGroupConfig config;
+    config.lines_ahead = GetParam();
+    return config;
+  }
+};
+
+TEST_P(LinesAheadTest, FullBurstsOfKnownFlowsAreTranslatedWhateverIsAskedForAhead) {
+  constexpr std::uint16_t kFlows = pipeline::kBurst;
+  for (const bool v6 : {false, true}) {
+    const auto packet = [&](std::uint16_t n, std::uint8_t flags) {
+      return v6 ? tcp6(kClient6, kVip6, n, 80, flags) : tcp4(kClient, kVip, n, 80, flags);
+    };
+    std::map<std::uint16_t, std::string> flow_of;
+    for (std::uint16_t n = 1; n <= kFlows; ++n) {
+      const auto opened = group_.exchange(0, packet(n, kSyn));
+      ASSERT_EQ(opened.size(), 1u);
+      const std::string backend = PacketView(opened[0].bytes).dst();
+      sent(0, v6 ? tcp6(backend, kClient6, 8080, n, kSyn | kAck)
+                 : tcp4(backend, kClient, 8080, n, kSyn | kAck));
+      const Flows established = sent(0, packet(n, kAck));
+      ASSERT_EQ(established.size(), 1u);
+      flow_of[n] = established[0];
+    }
+    for (std::uint16_t n = 1; n <= kFlows; ++n) {
+      group_.inject(0, packet(n, kAck));
+    }
+    group_.step(0);
+    const Flows out = flows(group_.take_sent());
+    ASSERT_EQ(out.size(), std::size_t{kFlows});
+    for (std::uint16_t n = 1; n <= kFlows; ++n) {
+      EXPECT_EQ(out[n - 1u], flow_of[n]);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Lines, LinesAheadTest, ::testing::Values(0u, 1u, 20u, 63u, 64u, 128u));
+
 }  // namespace
 }  // namespace sluice::test
