@@ -20,9 +20,17 @@ def _first_line(*command):
     return (done.stdout or done.stderr).strip().split("\n")[0]
 
 
-def cpu_model():
-    match = re.search(r"model name\s*:\s*(.+)", pathlib.Path("/proc/cpuinfo").read_text())
-    return match.group(1).strip() if match else platform.machine()
+def cpu_model(text=None):
+    """Name, and the numbers by which one name's generations differ: in a VM "AMD EPYC" may be Zen 3
+    or Zen 5. text: /proc/cpuinfo"""
+    text = text if text is not None else pathlib.Path("/proc/cpuinfo").read_text()
+    found = {name: value.strip() for name, value in
+             re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)", text, re.M)}
+    if "model name" not in found:
+        return platform.machine()
+    numbers = "".join(f" {word} {found[key]}" for word, key in
+                      (("family", "cpu family"), ("model", "model")) if key in found)
+    return found["model name"] + numbers
 
 
 def cpus():

@@ -481,6 +481,10 @@ class Names(unittest.TestCase):
         self.assertEqual(machine.slug("Intel(R) Xeon(R) Processor @ 2.80GHz"),
                          "intel-xeon-2.80ghz")
 
+    def test_of_cpus_tell_their_generation(self):
+        text = "cpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n"
+        self.assertEqual(machine.cpu_model(text), "AMD EPYC family 26 model 2")
+
     def test_of_addresses_are_the_generators(self):
         self.assertEqual(cluster.numbered(12, 258), "12.0.1.2")
         self.assertEqual(cluster.numbered(12, 1, 6), "fd0c::c00:0:0:1")
