@@ -5,7 +5,7 @@ import re
 import subprocess
 import tempfile
 
-from . import machine, profile
+from . import budget, machine, profile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TARGET = re.compile(r"^target (\S+)\s+measured\s+(\S+)\s+wanted\s+(\S+)\s+goal\s+(\S+) (pass|short)"
@@ -119,9 +119,10 @@ def section_of(target, huge):
     return None
 
 
-def profiles(kind, short, binaries, core, say, wanted=True):
+def profiles(kind, short, binaries, core, say, wanted=True, limit=None):
     """{target: profile, or why it is missing} of those of `short` that a bench without I/O
-    measures; {} without perf. --quick has no time to open 4 million flows for each."""
+    measures; {} without perf. --quick has no time to open 4 million flows for each. limit: a
+    Budget."""
     found, known = {}, {}
     if not profile.found():
         return found
@@ -133,6 +134,9 @@ def profiles(kind, short, binaries, core, say, wanted=True):
             name, bench, options = section
             if kind == "quick" and name.endswith("_4m"):
                 found[target] = {"missing": "--full takes it"}
+                continue
+            if name not in known and limit and not limit.allows(budget.PROFILE):
+                found[target] = {"missing": budget.NO_TIME}
                 continue
             if name not in known:
                 # Never before other programs: perf is one of them.

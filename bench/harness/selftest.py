@@ -11,6 +11,7 @@ from . import (cluster, in_process, machine, matrix, measure, profile, report,
 from .beside_selftest import Goodput, Pushes, Turns  # noqa: F401  (their tests are of this run)
 from .kube_proxy_selftest import KubeProxy  # noqa: F401  (its tests are of this run)
 from .links_selftest import Links, PortsOfThisMachine  # noqa: F401  (as above)
+from .session_selftest import NoDropRate, Time  # noqa: F401  (as above)
 
 
 class FakeGenerator:
