@@ -40,7 +40,7 @@ inline constexpr std::uint32_t kNoHeader = 0x100;
   return fits ? 0 : kNoHeader;
 }
 
-/// Writes everything but the key in two stores.
+/// Writes everything but the key in two stores. Precondition: the frame is not to a group.
 /// @param hop_and_protocol  the one in the low byte, the other above it.
 [[gnu::always_inline]] inline void finish(std::uint16_t l4_offset, std::uint32_t ip_length,
                                           std::uint32_t hop_and_protocol, std::uint32_t flags,
