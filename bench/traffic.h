@@ -88,7 +88,9 @@ class Shuffle {
   unsigned bits_ = 1;
 };
 
-inline constexpr std::size_t kBufferSize = 2048;
+/// As a mempool lays out mbufs of the usual 2,176 bytes of room: 64 of its own, 128 of the mbuf. An
+/// odd number of cache lines, so that frames spread over all sets of a cache.
+inline constexpr std::size_t kBufferSize = 64 + 128 + 2176;
 inline constexpr std::size_t kHeadroom = 128;
 
 /// Writes a TCP segment without payload (padded to 60 bytes) of `key`; UDP likewise.
@@ -148,8 +150,7 @@ class FrameRing {
     base_ = memory_.data() + (64 - start % 64) % 64;
   }
   [[nodiscard]] std::uint8_t* buffer(std::size_t i) noexcept {
-    // Odd cache-line offsets as mbufs have them, so that buffers do not share cache sets.
-    return base_ + i * kBufferSize + kHeadroom + (i % 4) * 64;
+    return base_ + i * kBufferSize + kHeadroom;
   }
   [[nodiscard]] pipeline::Packet& packet(std::size_t i) noexcept { return packets_[i]; }
 
