@@ -234,6 +234,7 @@ int main() {
   using sluice::core::Ipv4;
   using sluice::core::Ipv6;
   using sluice::core::Protocol;
+  using sluice::pipeline::MemoryPace;
   if (!start_eal(false, 128)) {
     std::fprintf(stderr, "check: the EAL did not start\n");
     return 1;
@@ -245,6 +246,10 @@ int main() {
   constexpr auto k6 = Family::kIpv6;
   established<Ipv4>("nat4", {.family = k4, .connections = kFlows});
   established<Ipv6>("nat6", {.family = k6, .connections = kFlows});
+  // As on cores that look flows up in groups; valgrind's does not.
+  constexpr MemoryPace kGroups{.lines_ahead = 128, .group = 32};
+  established<Ipv4>("nat4_groups", {.family = k4, .connections = kFlows, .pace = kGroups});
+  established<Ipv6>("nat6_groups", {.family = k6, .connections = kFlows, .pace = kGroups});
   established<Ipv4>("udp4", {.family = k4, .connections = kFlows, .protocol = Protocol::kUdp});
   established<Ipv4>("fullnat4", {.family = k4, .connections = kFlows, .fullnat = true});
   established<Ipv6>("fullnat6", {.family = k6, .connections = kFlows, .fullnat = true});

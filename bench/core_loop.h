@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -58,21 +59,28 @@ class CoreLoop {
 
   template <UpTo kUpTo>
   std::uint32_t run(const pipeline::Packet* packets, std::uint32_t n) noexcept {
-    for (std::uint32_t i = 0; i < n; ++i) {
-      core::parse_frame_inline(packets[i].data, packets[i].contiguous, packets[i].total,
-                               parsed_[i]);
-      if constexpr (kUpTo != UpTo::kParse) {
-        pointers_[i] = &core::key_of<F>(parsed_[i]);
-        hashes_[i] = store_.table.hash_ahead(*pointers_[i]);
+    // Memory is asked as the worker asks it.
+    for (std::uint32_t i = 0; i < n;) {
+      const std::uint32_t from = i;
+      for (const std::uint32_t to = std::min(i + pace_.group, n); i < to; ++i) {
+        core::parse_frame_inline(packets[i].data, packets[i].contiguous, packets[i].total,
+                                 parsed_[i]);
+        if constexpr (kUpTo != UpTo::kParse) {
+          pointers_[i] = &core::key_of<F>(parsed_[i]);
+          hashes_[i] = hash(*pointers_[i]);
+        }
+      }
+      for (std::uint32_t k = from; kUpTo != UpTo::kParse && in_groups() && k < i; ++k) {
+        store_.table.ask_ahead(hashes_[k]);
       }
     }
     if constexpr (kUpTo <= UpTo::kHash) {
       return n;
     }
-    // Entries are asked for as the worker does: so many packets before their turn.
     const std::uint32_t ahead = kUpTo == UpTo::kLookup ? pipeline::kBurst : ahead_;
     const std::uint64_t found =
-        store_.table.find_likely(pointers_.data(), hashes_.data(), n, hits_.data(), ahead);
+        store_.table.find_likely(pointers_.data(), hashes_.data(), n, hits_.data(),
+                                 {.group = pace_.group, .entries = ahead});
     if constexpr (kUpTo == UpTo::kLookup) {
       return static_cast<std::uint32_t>(std::popcount(found));
     }
@@ -107,9 +115,15 @@ class CoreLoop {
                   core::ReleaseReason) noexcept {}
   };
 
+  [[nodiscard]] bool in_groups() const noexcept { return pace_.group < pipeline::kBurst; }
+  [[nodiscard, gnu::always_inline]] std::uint32_t hash(const Key& key) const noexcept {
+    return in_groups() ? store_.table.hash(key) : store_.table.hash_ahead(key);
+  }
+
   explicit CoreLoop(dpdk::ConnStore<F> store) noexcept : store_(std::move(store)) {}
 
-  std::uint32_t ahead_ = pipeline::entries_ahead<F>(dpdk::lines_ahead(dpdk::this_core()));
+  pipeline::MemoryPace pace_ = dpdk::memory_pace(dpdk::this_core());
+  std::uint32_t ahead_ = pipeline::entries_ahead<F>(pace_.lines_ahead);
   dpdk::ConnStore<F> store_;
   NoRelease no_release_;
   std::array<core::ParsedFrame, pipeline::kBurst> parsed_;

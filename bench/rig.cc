@@ -5,7 +5,6 @@
 
 #include "dataplane/core/fwd/invariants.h"
 #include "dataplane/core/fwd/table_builder.h"
-#include "dataplane/dpdk/core_kind.h"
 
 namespace sluice::bench {
 namespace {
@@ -183,7 +182,7 @@ core::Result<void> Rig::add_member(std::size_t index, std::size_t workers) {
   pipeline::WorkerConfig worker;
   worker.index = index;
   worker.workers = workers;
-  worker.lines_ahead = dpdk::lines_ahead(dpdk::this_core());
+  worker.pace = config_.pace;
   if (member->steering != nullptr) {
     worker.steering_memory = member->steering->span();
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/traffic.h"
+#include "dataplane/dpdk/core_kind.h"
 #include "dataplane/dpdk/rte_hash_index.h"
 #include "dataplane/pipeline/view_publisher.h"
 #include "dataplane/pipeline/worker.h"
@@ -87,6 +88,7 @@ struct RigConfig {
   bool limits_new_flows = false;  ///< as sluiced does in an overload: here every burst is full
   std::uint64_t ns_per_poll = 20'000;  ///< 64 packets at 3.2 million a second
   core::ConnTimeouts timeouts{};
+  pipeline::MemoryPace pace = dpdk::memory_pace(dpdk::this_core());
 };
 
 /// Workers as sluiced builds them, over rte_hash and huge pages, with one Service of 64 endpoints,

@@ -22,9 +22,12 @@ CoreKind this_core() noexcept {
   return kind;
 }
 
-std::uint32_t lines_ahead(const CoreKind& kind) noexcept {
+pipeline::MemoryPace memory_pace(const CoreKind& kind) noexcept {
   constexpr std::uint32_t kZen5 = 26;
-  return kind.amd && kind.family >= kZen5 ? 128 : 20;  // 128: a burst of IPv6
+  if (kind.amd && kind.family >= kZen5) {
+    return {.lines_ahead = 128, .group = 32};  // 128: all of a burst of IPv6
+  }
+  return {};
 }
 
 }  // namespace sluice::dpdk

@@ -128,7 +128,7 @@ core::Result<std::unique_ptr<LcoreWorker>> LcoreWorker::create(const LcoreWorker
   worker.index = config.index;
   worker.workers = config.workers;
   worker.service_slots = config.service_slots;
-  worker.lines_ahead = lines_ahead(this_core());
+  worker.pace = memory_pace(this_core());
   worker.seed = random_seed();
   std::optional<EntryMemory> steering;
   if (const std::size_t bytes = steering_bytes(config.workers, config.connections); bytes != 0) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,7 +25,7 @@ namespace sluice::dpdk {
 // free slots. Never EXT_TABLE (colliding keys would chain without bound).
 //
 // rte_hash adds and deletes keys; what a key leads to lies in an array of ours, by its slot.
-// Lookups read rte_hash's memory directly (rte_hash_layout.h). find_likely() reads the first bucket
+// Lookups read rte_hash's memory directly (rte_hash_layout.h). A bulk lookup reads the first bucket
 // of each key and that array, and no key: a slot of rte_hash is 32 or 64 bytes, so at millions of
 // flows a key is a line from memory, and sixteen words of the array share one that mostly is in a
 // cache. prefetch() asks for the bucket as soon as the hash is known, and it comes while the rest
@@ -113,21 +114,53 @@ class RteHashIndex {
         data_(reinterpret_cast<core::KeyData*>(memory_.span().data())),
         layout_(layout) {}
 
-  std::uint64_t find_likely(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
-                            core::KeyData* out) noexcept {
+  /// Reads the first bucket of each key, where most are.
+  [[gnu::always_inline]] void locate(const std::uint32_t* hashes, std::uint32_t from,
+                                     std::uint32_t to, core::KeyPlaces& places) const noexcept {
     if (!layout_) [[unlikely]] {
-      return find_by_rte_hash(keys, hashes, n, out);
+      return;
     }
-    std::array<std::uint32_t, core::kMaxBulk> slots;
-    likely_slots(hashes, n, slots.data());
+    for (std::uint32_t i = from; i < to; ++i) {
+      const std::uint32_t slot = layout_.likely_slot_in_first(hashes[i]);
+      places.at[i] = slot;
+      if (slot == RteHashLayout::kNowhere) [[unlikely]] {
+        layout_.prefetch_second(hashes[i]);
+        places.late |= std::uint64_t{1} << i;
+      } else {
+        __builtin_prefetch(data_ + slot);
+      }
+    }
+  }
+
+  /// Reads what those lead to, and the second bucket of the others.
+  [[gnu::always_inline]] std::uint64_t read(const Key* const* keys, const std::uint32_t* hashes,
+                                            std::uint32_t from, std::uint32_t to,
+                                            core::KeyPlaces& places, core::KeyData* out) noexcept {
+    if (!layout_) [[unlikely]] {
+      return find_by_rte_hash(keys, hashes, from, to, out);
+    }
     std::uint64_t hits = 0;
-    for (std::uint32_t i = 0; i < n; ++i) {
-      const std::uint32_t slot = slots[i];
-      if (slot != 0 && slot != RteHashLayout::kNowhere) [[likely]] {
-        out[i] = data_[slot];
-        hits |= std::uint64_t{1} << i;
-      } else if (slot == 0 && find(*keys[i], hashes[i], out[i])) {
-        hits |= std::uint64_t{1} << i;
+    for (std::uint32_t i = from; i < to; ++i) {
+      const std::uint32_t slot = places.at[i];
+      if (slot != RteHashLayout::kNowhere) [[likely]] {
+        hits |= read_one(*keys[i], hashes[i], slot, out[i]) << i;
+      } else {
+        places.at[i] = layout_.likely_slot(hashes[i]);
+        __builtin_prefetch(data_ + (places.at[i] != RteHashLayout::kNowhere ? places.at[i] : 0));
+      }
+    }
+    return hits;
+  }
+
+  /// Reads what those lead to.
+  std::uint64_t read_late(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t from,
+                          std::uint32_t to, core::KeyPlaces& places, core::KeyData* out) noexcept {
+    std::uint64_t hits = 0;
+    const std::uint64_t asked = core::bits_below(to) & ~core::bits_below(from);
+    for (std::uint64_t left = places.late & asked; left != 0; left &= left - 1) {
+      const auto i = static_cast<std::uint32_t>(std::countr_zero(left));
+      if (places.at[i] != RteHashLayout::kNowhere) {
+        hits |= read_one(*keys[i], hashes[i], places.at[i], out[i]) << i;
       }
     }
     return hits;
@@ -185,39 +218,31 @@ class RteHashIndex {
   /// So many keys before its turn a free slot is asked for: a few connections.
   static constexpr std::uint32_t kSlotsAhead = 8;
 
-  /// Where keys of these hashes lie, as likely_slot() says. Asks for what they lead to.
-  [[gnu::always_inline]] void likely_slots(const std::uint32_t* hashes, std::uint32_t n,
-                                           std::uint32_t* slots) const noexcept {
-    std::array<std::uint8_t, core::kMaxBulk> elsewhere;
-    std::uint32_t elsewhere_size = 0;
-    for (std::uint32_t i = 0; i < n; ++i) {
-      slots[i] = layout_.likely_slot_in_first(hashes[i]);
-      if (slots[i] == RteHashLayout::kNowhere) [[unlikely]] {
-        layout_.prefetch_second(hashes[i]);
-        elsewhere[elsewhere_size++] = static_cast<std::uint8_t>(i);
-      } else {
-        __builtin_prefetch(data_ + slots[i]);
-      }
+  /// @param slot  likely_slot() of the hash, which is not kNowhere. @return 1: `out` is set.
+  [[gnu::always_inline]] std::uint64_t read_one(const Key& key, std::uint32_t hash,
+                                                std::uint32_t slot, core::KeyData& out) noexcept {
+    if (slot == 0) [[unlikely]] {
+      return find(key, hash, out) ? 1 : 0;
     }
-    for (std::uint32_t k = 0; k < elsewhere_size; ++k) {
-      const std::uint32_t i = elsewhere[k];
-      slots[i] = layout_.likely_slot(hashes[i]);
-      __builtin_prefetch(data_ + (slots[i] != RteHashLayout::kNowhere ? slots[i] : 0));
-    }
+    out = data_[slot];
+    return 1;
   }
 
   /// The same by rte_hash, which needs no layout and compares keys.
   std::uint64_t find_by_rte_hash(const Key* const* keys, const std::uint32_t* hashes,
-                                 std::uint32_t n, core::KeyData* out) const noexcept {
+                                 std::uint32_t from, std::uint32_t to,
+                                 core::KeyData* out) const noexcept {
     std::array<std::int32_t, core::kMaxBulk> positions;
     // The API lacks two consts; it writes neither keys nor hashes.
     rte_hash_lookup_with_hash_bulk(hash_.get(),
-                                   reinterpret_cast<const void**>(const_cast<const Key**>(keys)),
-                                   const_cast<std::uint32_t*>(hashes), n, positions.data());
+                                   reinterpret_cast<const void**>(
+                                       const_cast<const Key**>(keys + from)),
+                                   const_cast<std::uint32_t*>(hashes + from), to - from,
+                                   positions.data());
     std::uint64_t hits = 0;
-    for (std::uint32_t i = 0; i < n; ++i) {
-      if (positions[i] >= 0) {
-        out[i] = data_[positions[i] + 1];
+    for (std::uint32_t i = from; i < to; ++i) {
+      if (positions[i - from] >= 0) {
+        out[i] = data_[positions[i - from] + 1];
         hits |= std::uint64_t{1} << i;
       }
     }

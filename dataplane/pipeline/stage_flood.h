@@ -39,7 +39,7 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
     if (!parse(i)) [[unlikely]] {
       batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);
     } else if (!ends_at_door(i, let_in)) {
-      hash_and_sort(i, sizes);
+      hash_and_sort(i, true, sizes);
     }
   }
   batch_.set_sizes(sizes);

@@ -10,7 +10,7 @@ namespace sluice::pipeline {
 
 /// So many packets before its turn the entry of one is asked for. IPv6's entries are two lines, so
 /// they are asked for half as early.
-/// @param lines  WorkerConfig::lines_ahead
+/// @param lines  MemoryPace::lines_ahead
 template <class F>
 [[nodiscard]] constexpr std::uint32_t entries_ahead(std::uint32_t lines) noexcept {
   return static_cast<std::uint32_t>(lines * 64 / sizeof(core::HotEntry<F>));
@@ -26,9 +26,11 @@ void Worker<Io, I4, I6, C>::serve_flows() noexcept {
   }
   const auto& places = kV4 ? batch_.flows4 : batch_.flows6;
   const std::uint32_t* hashes = kV4 ? batch_.hashes4.data() : batch_.hashes6.data();
-  const std::uint32_t ahead = entries_ahead<F>(config_.lines_ahead);
-  const std::uint64_t likely =
-      conns<F>().find_likely(batch_keys<F>(), hashes, n, hits_.data(), ahead);
+  const std::uint32_t ahead = entries_ahead<F>(config_.pace.lines_ahead);
+  // What came over a ring waits for nothing but its lookup, which then goes best for all at once.
+  const std::uint32_t group = batch_.unparsed != 0 ? config_.pace.group : std::uint32_t{kBurst};
+  const std::uint64_t likely = conns<F>().find_likely(
+      batch_keys<F>(), hashes, n, hits_.data(), {.group = group, .entries = ahead});
   const std::uint64_t later = ahead < kBurst ? likely >> ahead : 0;
   std::uint32_t unknown = 0;
   for (std::uint32_t k = 0; k < n; ++k) {

@@ -8,20 +8,21 @@
 
 namespace sluice::pipeline {
 
-/// Hashes each key at once: what its lookup reads comes while the rest of the burst is parsed.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 void Worker<Io, I4, I6, C>::parse_batch() noexcept {
   if (batch_.ask_steering) [[unlikely]] {
     parse_and_steer();  // stage_steer.h
   } else if (batch_.at_door) [[unlikely]] {
     parse_at_door();  // stage_flood.h
+  } else if (batch_.unparsed != 0 && config_.pace.group < kBurst) {
+    parse_in_groups();
   } else if (batch_.unparsed != 0) {
     BatchSizes sizes = batch_.sizes();  // nobody's but this loop's: it stays in registers
     const std::uint32_t n = batch_.size;
     const std::uint64_t unparsed = batch_.unparsed;
     for (std::uint32_t i = 0; i < n; ++i) {
       if ((unparsed >> i & 1) != 0) [[likely]] {
-        parse_and_sort(i, sizes);
+        parse_and_sort(i, true, sizes);
       }
     }
     batch_.set_sizes(sizes);
@@ -31,6 +32,31 @@ void Worker<Io, I4, I6, C>::parse_batch() noexcept {
   if (partial_csum_ != 0) {
     complete_checksums();
   }
+}
+
+/// As the loop above, but what lookups read first is asked for in loops of their own. Where the
+/// address of a page has to be looked up in memory too, a core does that for many at once there,
+/// and between two parsed packets for one.
+template <PacketIo Io, class I4, class I6, WorkerClock C>
+void Worker<Io, I4, I6, C>::parse_in_groups() noexcept {
+  BatchSizes sizes = batch_.sizes();
+  const std::uint32_t n = batch_.size;
+  const std::uint64_t unparsed = batch_.unparsed;
+  for (std::uint32_t i = 0; i < n;) {
+    const BatchSizes before = sizes;
+    for (const std::uint32_t end = std::min(i + config_.pace.group, n); i < end; ++i) {
+      if ((unparsed >> i & 1) != 0) [[likely]] {
+        parse_and_sort(i, false, sizes);
+      }
+    }
+    for (std::uint32_t k = before.flows4; k < sizes.flows4; ++k) {
+      conns4_.ask_ahead(batch_.hashes4[k]);
+    }
+    for (std::uint32_t k = before.flows6; k < sizes.flows6; ++k) {
+      conns6_.ask_ahead(batch_.hashes6[k]);
+    }
+  }
+  batch_.set_sizes(sizes);
 }
 
 /// @return true: a flow, meant for this node.
@@ -47,23 +73,24 @@ template <PacketIo Io, class I4, class I6, WorkerClock C>
 
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 [[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::parse_and_sort(
-    std::uint32_t i, BatchSizes& sizes) noexcept {
+    std::uint32_t i, bool ask, BatchSizes& sizes) noexcept {
   if (!parse(i)) [[unlikely]] {
     batch_.others[sizes.others++] = static_cast<std::uint8_t>(i);
   } else {
-    hash_and_sort(i, sizes);
+    hash_and_sort(i, ask, sizes);
   }
 }
 
-/// A flow that is parsed.
+/// A flow that is parsed. @param ask  for what its lookup reads first: it comes while the rest of
+/// the burst is parsed.
 template <PacketIo Io, class I4, class I6, WorkerClock C>
 [[gnu::always_inline]] inline void Worker<Io, I4, I6, C>::hash_and_sort(
-    std::uint32_t i, BatchSizes& sizes) noexcept {
+    std::uint32_t i, bool ask, BatchSizes& sizes) noexcept {
   const core::ParsedFrame& f = batch_.parsed[i];
   if (f.kind == core::FrameKind::kFlow4) {
-    add_flow<core::Ipv4>(i, conns4_.hash_ahead(f.key4), sizes);
+    add_flow<core::Ipv4>(i, ask ? conns4_.hash_ahead(f.key4) : conns4_.hash(f.key4), sizes);
   } else {
-    add_flow<core::Ipv6>(i, conns6_.hash_ahead(f.key6), sizes);
+    add_flow<core::Ipv6>(i, ask ? conns6_.hash_ahead(f.key6) : conns6_.hash(f.key6), sizes);
   }
 }
 

@@ -126,8 +126,7 @@ class Worker {
   using Hop = ResolvedHop;
   static constexpr std::uint32_t kRingBursts = 4;
   static constexpr std::uint32_t kFragmentsPerTick = 64;  ///< all of them in 8 ticks
-  static constexpr std::uint32_t kAnnounceRounds = 3;
-  static constexpr std::uint32_t kAnnounceBurst = 16;
+  static constexpr std::uint32_t kAnnounceRounds = 3, kAnnounceBurst = 16;
   static constexpr std::size_t kAnnouncements = 4;
 
   void serve_batch() noexcept {
@@ -158,8 +157,9 @@ class Worker {
 
   // stage_parse.h
   void parse_batch() noexcept;
-  void parse_and_sort(std::uint32_t i, BatchSizes& sizes) noexcept;
-  void hash_and_sort(std::uint32_t i, BatchSizes& sizes) noexcept;
+  void parse_in_groups() noexcept;
+  void parse_and_sort(std::uint32_t i, bool ask, BatchSizes& sizes) noexcept;
+  void hash_and_sort(std::uint32_t i, bool ask, BatchSizes& sizes) noexcept;
   [[nodiscard]] bool parse(std::uint32_t i) noexcept;
   void sort_parsed(std::uint32_t i, std::uint32_t hash, BatchSizes& sizes) noexcept;
   template <class F>

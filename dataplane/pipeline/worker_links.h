@@ -26,6 +26,17 @@ concept WorkerClock = requires(T clock) {
   noexcept->std::same_as<std::uint64_t>;
 };
 
+/// How much a worker asks memory for at once. A core has only so many places for lines on their
+/// way: more at once wait for each other, and what else is asked for waits behind them. Which
+/// serves a core best: dpdk/core_kind.h.
+struct MemoryPace {
+  /// Cache lines of entries that are asked for before their packets' turn.
+  std::uint32_t lines_ahead = 20;
+  /// Flows, 1 to kBurst, whose lookups go together. Less than kBurst: what they read first is asked
+  /// for together too, else for each flow when it is parsed.
+  std::uint32_t group = kBurst;
+};
+
 struct WorkerConfig {
   std::size_t index = 0;                ///< of this worker
   std::size_t workers = 1;              ///< in the group
@@ -36,10 +47,7 @@ struct WorkerConfig {
   std::uint32_t flood_bursts = 64;      ///< so many: a flood, one new flow a poll
   std::uint32_t service_slots = 16384;  ///< scheduler cursors, Services that can have affinity
   std::uint32_t affinity_pins = 65536;  ///< clients and service ports remembered; 128 bytes each
-  /// Cache lines of entries that are asked for before their packets' turn. A core has only so many
-  /// places for lines on their way: more at once wait for each other, and what else is asked for
-  /// waits behind them (dpdk/core_kind.h).
-  std::uint32_t lines_ahead = 20;
+  MemoryPace pace;
   std::uint64_t seed = 1;               ///< of the random choices
   /// SteeringCache::memory_bytes() or nothing; the worker's own, outlives it.
   std::span<std::byte> steering_memory;

@@ -15,9 +15,18 @@ class AnyIndex {
   template <core::KeyIndex<Key> Index>
   explicit AnyIndex(Index index) : index_(std::make_unique<Model<Index>>(std::move(index))) {}
 
-  std::uint64_t find_likely(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
-                            core::KeyData* out) noexcept {
-    return index_->find_likely(keys, hashes, n, out);
+  void locate(const std::uint32_t* hashes, std::uint32_t from, std::uint32_t to,
+              core::KeyPlaces& places) noexcept {
+    index_->locate(hashes, from, to, places);
+  }
+  std::uint64_t read(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t from,
+                     std::uint32_t to, core::KeyPlaces& places, core::KeyData* out) noexcept {
+    return index_->read(keys, hashes, from, to, places, out);
+  }
+  std::uint64_t read_late(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t from,
+                          std::uint32_t to, core::KeyPlaces& places,
+                          core::KeyData* out) noexcept {
+    return index_->read_late(keys, hashes, from, to, places, out);
   }
   bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept {
     return index_->find(key, hash, out);
@@ -34,8 +43,14 @@ class AnyIndex {
  private:
   struct Concept {
     virtual ~Concept() = default;
-    virtual std::uint64_t find_likely(const Key* const* keys, const std::uint32_t* hashes,
-                                      std::uint32_t n, core::KeyData* out) noexcept = 0;
+    virtual void locate(const std::uint32_t* hashes, std::uint32_t from, std::uint32_t to,
+                        core::KeyPlaces& places) noexcept = 0;
+    virtual std::uint64_t read(const Key* const* keys, const std::uint32_t* hashes,
+                               std::uint32_t from, std::uint32_t to, core::KeyPlaces& places,
+                               core::KeyData* out) noexcept = 0;
+    virtual std::uint64_t read_late(const Key* const* keys, const std::uint32_t* hashes,
+                                    std::uint32_t from, std::uint32_t to, core::KeyPlaces& places,
+                                    core::KeyData* out) noexcept = 0;
     virtual bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept = 0;
     virtual void prefetch(std::uint32_t hash) const noexcept = 0;
     virtual void prefetch_change(std::uint32_t hash) const noexcept = 0;
@@ -47,9 +62,19 @@ class AnyIndex {
   template <class Index>
   struct Model final : Concept {
     explicit Model(Index i) : index(std::move(i)) {}
-    std::uint64_t find_likely(const Key* const* keys, const std::uint32_t* hashes,
-                              std::uint32_t n, core::KeyData* out) noexcept override {
-      return index.find_likely(keys, hashes, n, out);
+    void locate(const std::uint32_t* hashes, std::uint32_t from, std::uint32_t to,
+                core::KeyPlaces& places) noexcept override {
+      index.locate(hashes, from, to, places);
+    }
+    std::uint64_t read(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t from,
+                       std::uint32_t to, core::KeyPlaces& places,
+                       core::KeyData* out) noexcept override {
+      return index.read(keys, hashes, from, to, places, out);
+    }
+    std::uint64_t read_late(const Key* const* keys, const std::uint32_t* hashes,
+                            std::uint32_t from, std::uint32_t to, core::KeyPlaces& places,
+                            core::KeyData* out) noexcept override {
+      return index.read_late(keys, hashes, from, to, places, out);
     }
     bool find(const Key& key, std::uint32_t hash, core::KeyData& out) noexcept override {
       return index.find(key, hash, out);

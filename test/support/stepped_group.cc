@@ -109,7 +109,7 @@ void SteppedGroup::add_member(std::size_t index) {
   worker.new_flow_budget = config_.new_flow_budget;
   worker.overload_bursts = config_.overload_bursts;
   worker.flood_bursts = config_.flood_bursts;
-  worker.lines_ahead = config_.lines_ahead;
+  worker.pace = config_.pace;
   worker.affinity_pins = config_.affinity_pins;
   worker.service_slots = 1024;
   worker.seed = config_.seed;

@@ -39,7 +39,7 @@ struct SteppedGroupConfig {
   std::uint32_t new_flow_budget = pipeline::WorkerConfig{}.new_flow_budget;
   std::uint32_t overload_bursts = pipeline::WorkerConfig{}.overload_bursts;
   std::uint32_t flood_bursts = pipeline::WorkerConfig{}.flood_bursts;
-  std::uint32_t lines_ahead = pipeline::WorkerConfig{}.lines_ahead;
+  pipeline::MemoryPace pace;
   std::uint32_t affinity_pins = 1024;
   std::uint32_t half_open_divisor = 4;
   std::uint64_t seed = 1;  ///< of the random choices

@@ -111,6 +111,13 @@ struct NewConn {
   std::optional<std::uint32_t> reply_hash;  ///< ConnTable::hash(reply); empty: to be made
 };
 
+/// How much a bulk lookup asks memory for at once; which serves best differs by core.
+struct LookupPace {
+  std::uint32_t group = kMaxBulk;    ///< keys, 1 or more: the entries of one group come while the
+                                     ///< index is asked for the next
+  std::uint32_t entries = kMaxBulk;  ///< of the first so many keys entries are asked for
+};
+
 struct ConnTableConfig {
   std::uint32_t capacity = 1'000'000;  ///< asked for; the table has rounded_capacity() of it
   std::uint64_t hash_seed = 0;         ///< random per start
@@ -176,19 +183,25 @@ class ConnTable {
     index_.prefetch(key_hash);
   }
 
-  /// Looks up 1..kMaxBulk keys and prefetches the entries of the first `ahead`; a caller with work
-  /// to do for each asks for the others as it comes near them (prefetch()).
+  /// Looks up 1..kMaxBulk keys and prefetches the entries of the first `pace.entries`; a caller
+  /// with work to do for each asks for the others as it comes near them (prefetch()).
   /// @return bit i clear: keys[i] is unknown. Set: if it is known, then by hits[i], provided that
   ///         has_key() says so; else find() knows.
   std::uint64_t find_likely(const Key* const* keys, const std::uint32_t* hashes, std::uint32_t n,
-                            KeyData* hits, std::uint32_t ahead = kMaxBulk) noexcept {
-    const std::uint64_t mask = index_.find_likely(keys, hashes, n, hits);
-    const std::uint64_t all = ~std::uint64_t{0};
-    const std::uint64_t first = ahead < kMaxBulk ? ~(all << ahead) : all;
-    for (std::uint64_t left = mask & first; left != 0; left &= left - 1) {
-      prefetch(hits[std::countr_zero(left)].entry());
+                            KeyData* hits, LookupPace pace = {}) noexcept {
+    KeyPlaces places;
+    std::uint64_t known = 0;
+    std::uint32_t before = 0;  // first key of the group before
+    for (std::uint32_t from = 0; from < n;) {
+      const std::uint32_t to = std::min(from + pace.group, n);
+      index_.locate(hashes, from, to, places);
+      known |= find_late(keys, hashes, before, from, places, hits, pace);
+      const std::uint64_t some = index_.read(keys, hashes, from, to, places, hits);
+      prefetch_some(some, hits, pace);
+      known |= some;
+      before = std::exchange(from, to);
     }
-    return mask;
+    return known | find_late(keys, hashes, before, n, places, hits, pace);
   }
 
   /// Looks up 1..kMaxBulk keys.
@@ -335,6 +348,24 @@ class ConnTable {
     std::uint32_t size = 0;
   };
 
+  /// Those of keys [from, to) that are not where most are.
+  [[gnu::always_inline]] std::uint64_t find_late(const Key* const* keys,
+                                                 const std::uint32_t* hashes, std::uint32_t from,
+                                                 std::uint32_t to, KeyPlaces& places,
+                                                 KeyData* hits, LookupPace pace) noexcept {
+    if (from == to || places.late >> from == 0) [[likely]] {
+      return 0;
+    }
+    const std::uint64_t some = index_.read_late(keys, hashes, from, to, places, hits);
+    prefetch_some(some, hits, pace);
+    return some;
+  }
+  [[gnu::always_inline]] void prefetch_some(std::uint64_t mask, const KeyData* hits,
+                                            LookupPace pace) const noexcept {
+    for (std::uint64_t left = mask & bits_below(pace.entries); left != 0; left &= left - 1) {
+      prefetch(hits[std::countr_zero(left)].entry());
+    }
+  }
   static constexpr std::uint32_t at(EntryIndex i) noexcept {
     return static_cast<std::uint32_t>(i);
   }

@@ -172,7 +172,7 @@ class Compared {
     }
   }
   [[nodiscard]] std::size_t most() const { return most_; }
-  /// Of what find_likely() said.
+  /// Of what bulk lookups said.
   [[nodiscard]] std::size_t right() const { return right_; }
   [[nodiscard]] std::size_t mistaken() const { return mistaken_; }
   [[nodiscard]] std::size_t limit() const { return std::size_t{slots_} * 95 / 100; }
@@ -226,8 +226,7 @@ class Compared {
       hashes[i] = hash_of(number);
       index_->prefetch(hashes[i]);
     }
-    const std::uint64_t likely =
-        index_->find_likely(pointers.data(), hashes.data(), n, found.data());
+    const std::uint64_t likely = find_in_groups(pointers.data(), hashes.data(), n, found.data());
     for (std::uint32_t i = 0; i < n; ++i) {
       const bool known = rte_hash_lookup_with_hash(hash_, &keys[i], hashes[i]) >= 0;
       constexpr core::KeyData kUntouched{0x1234'5678};
@@ -240,6 +239,26 @@ class Compared {
       mistaken_ += said && !(known && found[i] == alone) ? 1 : 0;
     }
     ASSERT_EQ(n < core::kMaxBulk ? likely >> n : 0, 0u);
+  }
+
+  /// Of any size; the steps of one may lie between those of the others.
+  std::uint64_t find_in_groups(const Key* const* keys, const std::uint32_t* hashes,
+                               std::uint32_t n, core::KeyData* found) {
+    core::KeyPlaces places;
+    std::uint64_t likely = 0;
+    std::uint32_t read = 0;
+    for (std::uint32_t located = 0; located < n;) {
+      const auto to = std::min(n, located + 1 + static_cast<std::uint32_t>(random_() % 64));
+      index_->locate(hashes, located, to, places);
+      located = to;
+      if (located == n || random_() % 2 == 0) {
+        likely |= index_->read(keys, hashes, read, located, places, found);
+        read = located;
+      }
+    }
+    const auto half = static_cast<std::uint32_t>(random_() % (n + 1));
+    likely |= index_->read_late(keys, hashes, 0, half, places, found);
+    return likely | index_->read_late(keys, hashes, half, n, places, found);
   }
 
   std::uint32_t slots_;

@@ -5,14 +5,18 @@
 namespace sluice::dpdk {
 namespace {
 
-TEST(CoreKind, Zen5IsAskedForAllLinesOfABurstAtOnce) {
-  EXPECT_EQ(lines_ahead({.amd = true, .family = 26}), 128u);
+TEST(CoreKind, Zen5IsAskedForAllLinesInTwoGroups) {
+  const auto pace = memory_pace({.amd = true, .family = 26});
+  EXPECT_EQ(pace.lines_ahead, 128u);
+  EXPECT_EQ(pace.group, pipeline::kBurst / 2);
 }
 
 TEST(CoreKind, OthersGetWhatZen3ServesBest) {
-  EXPECT_EQ(lines_ahead({.amd = true, .family = 25}), 20u);
-  EXPECT_EQ(lines_ahead({.amd = false, .family = 26}), 20u);
-  EXPECT_EQ(lines_ahead({}), 20u);
+  for (const CoreKind kind : {CoreKind{.amd = true, .family = 25},
+                              CoreKind{.amd = false, .family = 26}, CoreKind{}}) {
+    EXPECT_EQ(memory_pace(kind).lines_ahead, 20u);
+    EXPECT_EQ(memory_pace(kind).group, pipeline::kBurst);
+  }
 }
 
 #ifdef __x86_64__

@@ -145,20 +145,21 @@ TEST_F(BurstTest, LeastConnectionSpreadsABurst) {
   EXPECT_EQ(shares[kB2], 20);
 }
 
-// How many entries are asked for ahead differs by core; what becomes of the packets does not.
-class LinesAheadTest : public PipelineTest, public ::testing::WithParamInterface<std::uint32_t> {
+// What is asked for at once differs by core; what becomes of the packets does not.
+class MemoryPaceTest : public PipelineTest,
+                       public ::testing::WithParamInterface<pipeline::MemoryPace> {
  protected:
-  LinesAheadTest() : PipelineTest(config()) {}
+  MemoryPaceTest() : PipelineTest(config()) {}
 
  private:
   static SteppedGroupConfig config() {
     SteppedGroupConfig config;
-    config.lines_ahead = GetParam();
+    config.pace = GetParam();
     return config;
   }
 };
 
-TEST_P(LinesAheadTest, FullBurstsOfKnownFlowsAreTranslatedWhateverIsAskedForAhead) {
+TEST_P(MemoryPaceTest, FullBurstsOfKnownFlowsAreTranslatedWhateverIsAskedForAhead) {
   constexpr std::uint16_t kFlows = pipeline::kBurst;
   for (const bool v6 : {false, true}) {
     const auto packet = [&](std::uint16_t n, std::uint8_t flags) {
@@ -186,7 +187,12 @@ TEST_P(LinesAheadTest, FullBurstsOfKnownFlowsAreTranslatedWhateverIsAskedForAhea
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Lines, LinesAheadTest, ::testing::Values(0u, 1u, 20u, 63u, 64u, 128u));
+INSTANTIATE_TEST_SUITE_P(
+    Paces, MemoryPaceTest,
+    ::testing::Values(pipeline::MemoryPace{0, 64}, pipeline::MemoryPace{1, 64},
+                      pipeline::MemoryPace{20, 64}, pipeline::MemoryPace{63, 64},
+                      pipeline::MemoryPace{64, 63}, pipeline::MemoryPace{128, 32},
+                      pipeline::MemoryPace{128, 7}, pipeline::MemoryPace{20, 1}));
 
 }  // namespace
 }  // namespace sluice::test

@@ -19,8 +19,11 @@ struct NullIo {
 
 template <class Key>
 struct NullIndex {
-  std::uint64_t find_likely(const Key* const*, const std::uint32_t*, std::uint32_t,
-                            core::KeyData*) noexcept;
+  void locate(const std::uint32_t*, std::uint32_t, std::uint32_t, core::KeyPlaces&) noexcept;
+  std::uint64_t read(const Key* const*, const std::uint32_t*, std::uint32_t, std::uint32_t,
+                     core::KeyPlaces&, core::KeyData*) noexcept;
+  std::uint64_t read_late(const Key* const*, const std::uint32_t*, std::uint32_t, std::uint32_t,
+                          core::KeyPlaces&, core::KeyData*) noexcept;
   bool find(const Key&, std::uint32_t, core::KeyData&) noexcept;
   bool insert(const Key&, std::uint32_t, core::KeyData) noexcept;
   bool erase(const Key&, std::uint32_t) noexcept;

@@ -9,7 +9,7 @@
 namespace sluice::test {
 namespace {
 
-/// find_likely() says for any key what the last one added leads to.
+/// A bulk lookup says for any key what the last one added leads to.
 template <class Key>
 class AlikeIndex : public MapIndex<Key> {
  public:
