@@ -79,7 +79,7 @@ TYPED_TEST(ConnTableTest, SecondCreateOfAFlowSaysItExists) {
   EXPECT_EQ(t.table().size(), 1u);
 }
 
-TYPED_TEST(ConnTableTest, BulkLookupMarksEachHit) {
+TYPED_TEST(ConnTableTest, BulkLookupMarksEachHitInGroupsOfAnySize) {
   auto t = this->make();
   std::vector<typename TypeParam::Key> keys;
   for (std::uint32_t n = 0; n < kMaxBulk; ++n) {
@@ -103,6 +103,15 @@ TYPED_TEST(ConnTableTest, BulkLookupMarksEachHit) {
     ASSERT_EQ(mask >> n & 1, n % 3 == 0 ? 1u : 0u);
     if (n % 3 == 0) {
       EXPECT_EQ(hits[n].direction(), n % 2 == 0 ? Direction::kForward : Direction::kReply);
+    }
+  }
+
+  for (const std::uint32_t group : {1u, 7u, 32u, 63u}) {
+    KeyData again[kMaxBulk];
+    const LookupPace pace{.group = group, .entries = group};
+    ASSERT_EQ(t.table().find_likely(pointers, hashes, kMaxBulk, again, pace), mask) << group;
+    for (std::uint32_t n = 0; n < kMaxBulk; n += 3) {
+      EXPECT_EQ(again[n], hits[n]) << group;
     }
   }
 }
