@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import unittest
 
-from . import dut, measure, pushing, targets
+from . import dut, matrix, measure, pushing, report, targets
 
 
 class FakePushed:
@@ -138,6 +138,32 @@ class Turns(unittest.TestCase):
         self.assertIsInstance(figures["a"], RuntimeError)
         self.assertEqual(figures["b"]["windows"], [4, 5, 6])
         self.assertEqual(log.count("a"), 2)
+
+    @staticmethod
+    def row(name, rates, **more):
+        return {**matrix.row(name, **more), "throughput": measure.spread(rates)}
+
+    def test_are_what_a_ratio_in_the_report_is_of_where_there_are_some(self):
+        rows = [self.row("macswap", [10, 10], dut="testpmd-macswap", pair="base"),
+                self.row("1500", [2, 8], lengths=[1514], pair="1500"),
+                self.row("macswap@1500", [4, 16], dut="testpmd-macswap", lengths=[1514],
+                         pair="1500"),
+                self.row("udp", [2, 8], proto="udp", pair="udp"),
+                self.row("macswap@udp", [4, 16], dut="testpmd-macswap", pair="udp"),
+                self.row("flood", [4, 4], fresh=0.5)]
+        self.assertEqual(list(report.ratios(rows)), [("1500", "macswap@1500", 0.5, True),
+                                                     ("udp", "macswap@udp", 0.5, True),
+                                                     ("flood", "macswap", 0.4, False)])
+
+    def test_are_of_every_row_of_the_matrix_and_a_peer_with_its_traffic(self):
+        rows = {row["name"]: row for row in matrix.ROWS["full"]()}
+        for name in ("services-10k", "imix", "ipv6", "new-10", "scheduler-lc", "flows-1k"):
+            peer = rows[matrix.YARDSTICK + name]
+            self.assertEqual(peer["pair"], rows[name]["pair"])
+            for key in ("flows", "lengths", "family"):
+                self.assertEqual(peer["point"][key], rows[name]["point"][key])
+        for name in ("flood", "pushes", "flows-16m", "workers-2", "veth-sluiced", "base"):
+            self.assertNotIn(matrix.YARDSTICK + name, rows)
 
     def test_leave_a_device_no_cpu_that_is_held(self):
         def state():

@@ -72,12 +72,34 @@ def quick():
     ]
 
 
+YARDSTICK = "macswap@"  # before the name of a row: what testpmd does with its traffic, in turn
+FITS_TWICE = 1_000_000  # flows
+
+
+def beside_yardstick(rows):
+    """Each row that stands alone on memif gets a peer of its own: one that was measured minutes
+    before says more of the machine than of the row."""
+    for one in rows:
+        alone = one["pair"] is None and one["link"] == "memif" and one["dut"] == "sluiced"
+        compared = not {"flood", "pushes"} & set(one["measures"]) and one["point"]["workers"] == 1
+        if not alone or not compared or one["point"]["flows"] > FITS_TWICE:
+            yield one
+            continue
+        same = {key: one["point"][key] for key in ("flows", "lengths", "family")}
+        yield {**one, "pair": one["name"]}
+        yield row(YARDSTICK + one["name"], "testpmd-macswap", pair=one["name"], **same)
+
+
+def is_yardstick(name):
+    """Of a row: it has no line of its own in a report."""
+    return name.startswith(YARDSTICK)
+
+
 def full():
     rows = quick() + pair(1_000_000, "memif-zero-copy")
-    rows += [row("vhost" + tail, device, "vhost") for tail, device in VHOST]
+    rows += [row("vhost" + tail, device, "vhost", pair="vhost") for tail, device in VHOST]
     rows += [row("pktgen" + tail, device, "vhost", generator="pktgen") for tail, device in VHOST]
-    rows += [row("imix", lengths=IMIX), row("macswap-imix", "testpmd-macswap", lengths=IMIX),
-             row("1500", lengths=FULL), row("macswap-1500", "testpmd-macswap", lengths=FULL)]
+    rows += [row("imix", lengths=IMIX), row("1500", lengths=FULL)]
     rows += [row(f"flows-{name}", flows=count) for name, count in
              (("1", 1), ("1k", 1_000), ("4m", 4_000_000), ("16m", 16_000_000))]
     rows += [row(f"services-{name}", services=count, scheduler="random") for name, count in
@@ -102,6 +124,7 @@ def full():
              for who, dut in BESIDE]
     rows += [row("veth-nftables-64k", "kernel-nftables", "veth", scheduler="random"),
              row("veth-af_packet", link="veth-af_packet", **small)]
+    rows = list(beside_yardstick(rows))
     return rows + syncs("1k", 1_000, KERNEL_MODES) + syncs("10k", 10_000, KERNEL_MODES[:2])
 
 

@@ -1,5 +1,7 @@
 """Plots of a result, as SVG. Without matplotlib there are none."""
 
+from . import matrix
+
 
 def _bars(axes, rows):
     names = [row["name"] for row in rows]
@@ -38,7 +40,8 @@ def draw(result, folder, stem):
         figure.savefig(paths[-1], bbox_inches="tight", metadata={"Date": None})
         pyplot.close(figure)
 
-    rows = [row for row in result["rows"] if "throughput" in row and not row["oversubscribed"]]
+    rows = [row for row in result["rows"] if "throughput" in row and not row["oversubscribed"]
+            and not matrix.is_yardstick(row["name"])]
     if rows:
         figure, axes = pyplot.subplots(figsize=(7, 0.4 + 0.28 * len(rows)))
         _bars(axes, rows)

@@ -70,11 +70,12 @@ def counted(row):
 
 
 def ratios(rows):
-    """(row, peer, ratio): every row of sluiced over the peer measured with the same point."""
-    found = []
+    """(row, peer, ratio, whether they lay in turn): every row of sluiced over the peers with the
+    same point, those in turn with it if there are any."""
     for row in rows:
         if row["dut"] != "sluiced" or not counted(row):
             continue
+        found = []
         for peer in rows:
             same = {"testpmd": ("flows", "lengths"), "probe": ("flows", "lengths", "family")}.get(
                 peer["dut"].split("-")[0], tuple(row["point"]))
@@ -82,8 +83,10 @@ def ratios(rows):
                     peer["generator"] == row["generator"] and \
                     peer["link"].split("-af")[0] == row["link"].split("-af")[0] and \
                     all(peer["point"][key] == row["point"][key] for key in same):
-                found.append((row["name"], peer["name"], measure.ratio(row, peer)[0]))
-    return found
+                ratio, turns = measure.ratio(row, peer)
+                found.append((row["name"], peer["name"], ratio, bool(turns)))
+        in_turn = [each for each in found if each[3]]
+        yield from in_turn or [each for each in found if not matrix.is_yardstick(each[1])]
 
 
 def previous(folder, result, own):
@@ -101,7 +104,7 @@ def changes(result, old):
     """(row, now, before, verdict): a change counts when it is more than both spreads."""
     before = {row["name"]: row for row in old["rows"] if counted(row)}
     for row in result["rows"]:
-        if not counted(row) or row["name"] not in before:
+        if not counted(row) or row["name"] not in before or matrix.is_yardstick(row["name"]):
             continue
         now, then = row["throughput"], before[row["name"]]["throughput"]
         change = now["median"] / then["median"] - 1 if then["median"] else 0
@@ -201,16 +204,18 @@ def markdown(result, old, pictures):
             f"{m['load_before']:.1f}; isolated CPUs: {m['isolated'] or 'none'}.\n\n"
             "Frames that came back, in million a second: median of "
             f"{result['settings']['windows']} windows of {result['settings']['seconds']} s "
-            "(four times as many, of half as long, for rows of a pair; in --full 5 of 0.5 s for "
-            "rows without one) and half their range. Compare ratios; absolute figures hold for this "
-            "machine and hour.\n\n")
+            "(four times as many, of half as long, for rows of a pair; in --full 5 of 0.5 s, in turn "
+            "10 of 0.25 s, for rows that no target is for) and half their range. Compare ratios; "
+            "absolute figures hold for this machine and hour.\n\n")
     text += "## Ratio to the peers\n\n" + _table(
-        ["row", "peer", "ratio"], [(a, b, f"{r:.2f}") for a, b, r in ratios(result["rows"])])
+        ["row", "peer", "ratio", ""], [(a, b, f"{r:.2f}", "" if in_turn else "not in turn")
+                                       for a, b, r, in_turn in ratios(result["rows"])])
     text += "## Targets\n\n```\n" + "".join(targets.line(t) + "\n" for t in result["targets"])
     text += "".join(targets.floor_line(f) + "\n" for f in result["floors"])
     text += "```\n\n" + profiles(result) + "## Rows\n\n" + _table(
         ["row", "device", "link", "Mpps", "remarks"],
-        [(r["name"], r["dut"], r["link"], _rate(r), _remarks(r)) for r in result["rows"]])
+        [(r["name"], r["dut"], r["link"], _rate(r), _remarks(r)) for r in result["rows"]
+         if not matrix.is_yardstick(r["name"])])
     if result["run"] == "full":
         text += "## Matrix\n\n" + _table(["factor", "value", "figure"], coverage(result))
     if old:

@@ -10,15 +10,17 @@ import shutil
 import tempfile
 import time
 
-from . import (budget, dut, generators, in_process, kube_proxy, machine, matrix, measure, pktgen, ports,
-               profile, pushing, report, stateful, syncing, targets)
+from . import (budget, dut, generators, in_process, kube_proxy, machine, matrix, measure, pktgen,
+               ports, profile, pushing, report, stateful, syncing, targets)
 
 TRIAL = 0.1         # seconds of a trial of a search
 FLOW_TIMEOUT = 1.2  # after which a first packet without another is forgotten (dut.py), and a little
 # seconds and number of the windows of a figure
 WINDOWS = {"quick": (0.3, 5), "full": (0.8, 7), "smoke": (0.3, 1)}
 WARM_RATE = 5e6  # frames a second in which a pair's device surely has all flows visited once
-MATRIX_WINDOWS = (0.5, 5)  # of rows of --full without a pair
+# Of rows of --full that no target is for; in turn twice as many, of half as long.
+MATRIX_WINDOWS = (0.5, 5)
+TARGETED = {names[0] for links in targets.PAIRS.values() for names in links.values()}
 # A rate at whose nine tenths more is lost than decides a p99 was one of another moment: so many
 # times it is searched anew.
 SEARCHES = 2
@@ -148,6 +150,8 @@ class Session:
         with contextlib.ExitStack() as stack:
             sides = {row["name"]: side for row in pair if (side := self._side(row, stack))}
             seconds, turns = self.seconds / 2, 4 * self.windows
+            if self._is_short(pair[0]):
+                seconds, turns = MATRIX_WINDOWS[0] / 2, 2 * MATRIX_WINDOWS[1]
             warm = max(seconds / 2, pair[0]["point"]["flows"] / WARM_RATE)
             figures = measure.in_turn(sides, seconds, turns, warm)
             for row in pair:
@@ -157,6 +161,11 @@ class Session:
                 elif figure:
                     row["throughput"] = figure
                     self._rest(row, *sides[row["name"]])
+
+    def _is_short(self, row):
+        """No target is for it."""
+        return (self.chosen.kind == "full" and not self.chosen.windows
+                and row["pair"] not in TARGETED)
 
     def _side(self, row, stack):
         """Its device, held, and its generator; None: it cannot be measured or has failed."""
@@ -191,9 +200,7 @@ class Session:
         return own()
 
     def _throughput(self, row, device, generator):
-        seconds, windows = self.seconds, self.windows
-        if self.chosen.kind == "full" and not self.chosen.windows and not row["pair"]:
-            seconds, windows = MATRIX_WINDOWS
+        seconds, windows = MATRIX_WINDOWS if self._is_short(row) else (self.seconds, self.windows)
         row["throughput"] = measure.throughput(device, generator, seconds, windows)
 
     def _search(self, row, device, generator):

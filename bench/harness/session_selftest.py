@@ -37,6 +37,15 @@ class Time(unittest.TestCase):
         self.assertFalse(self.limit.allows_rows(small))
         self.assertTrue(self.limit.allows(budget.AFTER_ROWS["quick"]))
 
+    def test_of_rows_without_a_target_is_short_in_turn_too(self):
+        run = types.SimpleNamespace(chosen=types.SimpleNamespace(kind="full", windows=None))
+        rows = {row["name"]: row for row in matrix.ROWS["full"]()}
+        short = [name for name, row in rows.items() if session.Session._is_short(run, row)]
+        self.assertIn("services-10k", short)
+        self.assertIn("macswap@services-10k", short)
+        for name in ("base", "macswap", "probe-1m", "flows-1m-zero-copy"):
+            self.assertNotIn(name, short)
+
     def test_of_targets_comes_before_that_of_others(self):
         names = [row["name"] for row in matrix.ROWS["quick"]()]
         for target in ("base", "flows-1m", "flood", "pushes"):
