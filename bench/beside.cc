@@ -49,10 +49,9 @@ class One final : public Timed {
 
   [[nodiscard]] bool open() { return population_.open_all().has_value(); }
   bool fill(FrameRing& ring, std::uint64_t round) override {
-    const std::uint64_t every =
-        10'000'000 / RigConfig{}.ns_per_poll / FrameRing::kBursts;
+    constexpr std::uint64_t kEvery = 10'000'000 / RigConfig::kNsPerPoll / FrameRing::kBursts;
     population_.fill(ring, round);
-    return !changes_ || round % every != 0 || rig_->change_endpoint().has_value();
+    return !changes_ || round % kEvery != 0 || rig_->change_endpoint().has_value();
   }
   void run(const pipeline::Packet* packets, std::uint32_t n) noexcept override {
     rig_->poll(packets, n);

@@ -70,8 +70,10 @@ class CoreLoop {
           hashes_[i] = hash(*pointers_[i]);
         }
       }
-      for (std::uint32_t k = from; kUpTo != UpTo::kParse && in_groups() && k < i; ++k) {
-        store_.table.ask_ahead(hashes_[k]);
+      if (kUpTo != UpTo::kParse && in_groups()) {
+        for (std::uint32_t k = from; k < i; ++k) {
+          store_.table.ask_ahead(hashes_[k]);
+        }
       }
     }
     if constexpr (kUpTo <= UpTo::kHash) {

@@ -75,6 +75,8 @@ struct BenchClock {
 };
 
 struct RigConfig {
+  static constexpr std::uint64_t kNsPerPoll = 20'000;  ///< 64 packets at 3.2 million a second
+
   core::Family family = core::Family::kIpv4;
   std::uint32_t connections = 1000;
   core::Protocol protocol = core::Protocol::kTcp;
@@ -86,7 +88,7 @@ struct RigConfig {
   bool handed_over = false;  ///< a second worker owns every flow, the first receives every frame
   bool shared = false;       ///< a second worker owns about half of the flows
   bool limits_new_flows = false;  ///< as sluiced does in an overload: here every burst is full
-  std::uint64_t ns_per_poll = 20'000;  ///< 64 packets at 3.2 million a second
+  std::uint64_t ns_per_poll = kNsPerPoll;
   core::ConnTimeouts timeouts{};
   pipeline::MemoryPace pace = dpdk::memory_pace(dpdk::this_core());
 };

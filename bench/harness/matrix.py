@@ -91,7 +91,7 @@ def beside_yardstick(rows):
 
 
 def is_yardstick(name):
-    """Of a row: it has no line of its own in a report."""
+    """Of a row: it has no line of its own in a report, unless it failed."""
     return name.startswith(YARDSTICK)
 
 

@@ -215,7 +215,7 @@ def markdown(result, old, pictures):
     text += "```\n\n" + profiles(result) + "## Rows\n\n" + _table(
         ["row", "device", "link", "Mpps", "remarks"],
         [(r["name"], r["dut"], r["link"], _rate(r), _remarks(r)) for r in result["rows"]
-         if not matrix.is_yardstick(r["name"])])
+         if "failed" in r or not matrix.is_yardstick(r["name"])])
     if result["run"] == "full":
         text += "## Matrix\n\n" + _table(["factor", "value", "figure"], coverage(result))
     if old:

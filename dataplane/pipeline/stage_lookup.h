@@ -27,7 +27,7 @@ void Worker<Io, I4, I6, C>::serve_flows() noexcept {
   const auto& places = kV4 ? batch_.flows4 : batch_.flows6;
   const std::uint32_t* hashes = kV4 ? batch_.hashes4.data() : batch_.hashes6.data();
   const std::uint32_t ahead = entries_ahead<F>(config_.pace.lines_ahead);
-  // Not what came over a ring: handed over costs 83 cycles in groups and 73 so at 4 million flows,
+  // Not what came over a ring: a hand-over costs 83 cycles in groups and 73 so at 4 million flows,
   // 35 and 40 at 64,000 (Zen 5).
   const std::uint32_t group = batch_.unparsed != 0 ? config_.pace.group : std::uint32_t{kBurst};
   const std::uint64_t likely = conns<F>().find_likely(
